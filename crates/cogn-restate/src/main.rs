@@ -58,7 +58,7 @@ fn start(args: &WorkerArgs) -> Result<(), Failure> {
         return Err(reason.clone());
     }
     let worker = Arc::new(DurableWorker::new(runtime));
-    let offer = WorkerOffer::of(&worker);
+    let offer = WorkerOffer::for_worker(&worker);
     offer.left_out.iter().for_each(|reason| say(&format!("warning: skipped: {reason}")));
     let mut options = ListenOptions::at(args.listen);
     (options.shared, options.runs_per_connection) = (args.share_address, args.runs_per_connection);

@@ -53,7 +53,7 @@ impl SentDecision {
             .map_err(|error| refused(format!("cannot read the decision: {error}")))?;
         decision.as_new().check().map_err(|error| refused(error.to_string()))?;
         if let (Some(data), Some(module)) = (&decision.data, module) {
-            let review = Review::of(waiting.review.id.clone(), String::new(), &waiting.as_entry());
+            let review = Review::from_entry(waiting.review.id.clone(), String::new(), &waiting.as_entry());
             if let Some(fault) = review.correction_faults(module, data).first() {
                 return Err(refused(format!(
                     "the correction does not match the module: {}: {}",

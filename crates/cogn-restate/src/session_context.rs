@@ -87,7 +87,7 @@ impl ContextStore for SessionContext {
         }
         CAPS.weigh(owner, entry, entry.value.to_string().len())?;
         let mut state = self.0.lock();
-        state.written.push(KeptEntry::of(entry));
+        state.written.push(KeptEntry::from_entry(entry));
         state.keep(entry.clone());
         Ok(())
     }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_run_sees_the_state_and_what_it_kept_and_the_state_becomes_the_same() {
-        let state = [KeptEntry::of(&entry("a", 1)), KeptEntry::of(&entry("b", 2))];
+        let state = [KeptEntry::from_entry(&entry("a", 1)), KeptEntry::from_entry(&entry("b", 2))];
         let (context, owner, now) = (SessionContext::new(&state), Owner::default(), SystemTime::now());
         context.put(&owner, &entry("a", 3), now).unwrap();
         let seen = |context: &SessionContext| {
@@ -147,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_session_is_bounded() {
-        let many: Vec<KeptEntry> = (0..300).map(|n| KeptEntry::of(&entry(&n.to_string(), n))).collect();
+        let many: Vec<KeptEntry> =
+            (0..300).map(|n| KeptEntry::from_entry(&entry(&n.to_string(), n))).collect();
         let kept = after(Vec::new(), &many);
         assert_eq!((kept.len(), kept.last()), (CAPS.entries, many.last()));
         let huge = ContextEntry::new(

@@ -96,7 +96,7 @@ pub(crate) struct KeptEntry {
 }
 
 impl KeptEntry {
-    pub(crate) fn of(entry: &ContextEntry) -> Self {
+    pub(crate) fn from_entry(entry: &ContextEntry) -> Self {
         let since = entry.created.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
             kind: entry.kind.clone(),
@@ -147,7 +147,7 @@ mod tests {
         let created = SystemTime::UNIX_EPOCH + Duration::from_micros(1_234_567);
         let entry =
             ContextEntry::new("state", Key::plain("k"), json!([1]), Ttl::Forever, created).of_module("a");
-        let step = RunStep::Part(PartStep::new(&question, &answer, vec![KeptEntry::of(&entry)]));
+        let step = RunStep::Part(PartStep::new(&question, &answer, vec![KeptEntry::from_entry(&entry)]));
         let text = serde_json::to_string(&step).unwrap();
         let RunStep::Part(read) = serde_json::from_str(&text).unwrap() else { panic!("another step") };
         assert_eq!(read.question(), question);

@@ -34,7 +34,7 @@ pub(crate) struct BatchFolder {
 }
 
 /// Returns the state folder of an output.
-pub(crate) fn beside(output: &Path) -> PathBuf {
+pub(crate) fn for_output(output: &Path) -> PathBuf {
     let mut name = output.file_name().map_or_else(OsString::new, OsString::from);
     name.push(ENDING);
     output.with_file_name(name)
@@ -43,7 +43,7 @@ pub(crate) fn beside(output: &Path) -> PathBuf {
 impl BatchFolder {
     /// Opens the folder of an earlier process, or creates one.
     pub(crate) fn open(plan: &BatchPlan) -> Result<Self, Failure> {
-        let path = beside(&plan.target.path);
+        let path = for_output(&plan.target.path);
         let is_staged = plan.target.ordered || plan.target.format == RowFormat::Parquet;
         let about = about(plan)?;
         if !path.exists() && !plan.restart {

@@ -61,7 +61,7 @@ impl AnswerTarget {
     /// The folder beside an output that a batch keeps until it is finished.
     #[must_use]
     pub fn work_folder(output: &Path) -> PathBuf {
-        batch_folder::beside(output)
+        batch_folder::for_output(output)
     }
 }
 

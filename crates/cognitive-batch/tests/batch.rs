@@ -119,11 +119,11 @@ impl Bench {
             module,
             host,
             options: RunOptions::default(),
-            rows: RowFile { path: self.rows.clone(), format: RowFormat::of(&self.rows).unwrap() },
+            rows: RowFile { path: self.rows.clone(), format: RowFormat::from_path(&self.rows).unwrap() },
             mapping: RowMapping::default(),
             target: AnswerTarget {
                 path: self.output.clone(),
-                format: RowFormat::of(&self.output).unwrap(),
+                format: RowFormat::from_path(&self.output).unwrap(),
                 failed: None,
                 ordered: false,
                 with_input: false,

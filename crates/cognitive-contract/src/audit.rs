@@ -61,7 +61,7 @@ pub struct AuditRecord {
 
 impl AuditRecord {
     /// A record of an event of a run.
-    fn of(
+    fn for_event(
         event: &'static str,
         at: SystemTime,
         trace_id: &str,
@@ -98,7 +98,7 @@ impl AuditRecord {
             code: envelope.error().map(|error| error.code().to_owned()),
             confidence: envelope.meta().confidence.get(),
             risk: envelope.meta().risk.level().word().to_owned(),
-            ..Self::of(RUN, at, trace_id, module, envelope.ok(), Value::Null)
+            ..Self::for_event(RUN, at, trace_id, module, envelope.ok(), Value::Null)
         }
     }
 
@@ -106,13 +106,13 @@ impl AuditRecord {
     /// within the run. The record of the run holds the outcome; a call without one is unfinished.
     #[must_use]
     pub fn call(at: SystemTime, trace_id: &str, module: &str, receipt: Value) -> Self {
-        Self::of(CALL, at, trace_id, module, false, receipt)
+        Self::for_event(CALL, at, trace_id, module, false, receipt)
     }
 
     /// A record of an action of a person outside any run: a login, an edit of a module.
     #[must_use]
     pub fn change(event: &'static str, at: SystemTime, trace_id: &str, module: &str, receipt: Value) -> Self {
-        Self::of(event, at, trace_id, module, true, receipt)
+        Self::for_event(event, at, trace_id, module, true, receipt)
     }
 
     /// Returns the owner whose retention budget the record uses: the tenant, else the key, else the local user
@@ -142,14 +142,14 @@ impl AuditRecord {
         Self {
             code: denied.then(|| ErrorCode::PermissionDenied.number().to_owned()),
             latency_ms: used.elapsed.as_secs_f64() * 1_000.0,
-            ..Self::of(event, at, trace_id, module, ok, json!({ "tool": used }))
+            ..Self::for_event(event, at, trace_id, module, ok, json!({ "tool": used }))
         }
     }
 
     /// A record of the media fetched for a run: kinds, sizes and hashes, no URLs. (S-22)
     #[must_use]
     pub fn media_fetch(at: SystemTime, trace_id: &str, module: &str, ok: bool, receipt: Value) -> Self {
-        Self::of("media_fetch", at, trace_id, module, ok, receipt)
+        Self::for_event("media_fetch", at, trace_id, module, ok, receipt)
     }
 
     /// A record of the context given to a model: types, sizes and a hash, no values. (CTX-043)
@@ -162,6 +162,6 @@ impl AuditRecord {
         input_sha256: &str,
     ) -> Self {
         let receipt = json!({ "sizes": access.sizes, "sha256": { "input": input_sha256 } });
-        Self::of("context_access", at, trace_id, module, true, receipt)
+        Self::for_event("context_access", at, trace_id, module, true, receipt)
     }
 }

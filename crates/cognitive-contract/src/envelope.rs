@@ -30,7 +30,7 @@ pub struct Envelope(Box<EnvelopeParts>);
 struct EnvelopeParts {
     meta: Meta,
     outcome: Outcome,
-    beside: Map<String, Value>,
+    extra_members: Map<String, Value>,
 }
 
 /// The content of an envelope besides `meta`.
@@ -93,7 +93,7 @@ impl Envelope {
     #[must_use]
     pub fn failure(meta: Meta, error: ErrorBody, partial_data: Option<Map<String, Value>>) -> Self {
         let outcome = Outcome::Failure { error, partial_data };
-        Self(Box::new(EnvelopeParts { meta, outcome, beside: Map::new() }))
+        Self(Box::new(EnvelopeParts { meta, outcome, extra_members: Map::new() }))
     }
 
     /// Parses a finished envelope. An invalid one returns all its violations.
@@ -105,7 +105,7 @@ impl Envelope {
     /// Takes apart JSON that was checked before, by [`check`] or by the rules of a module.
     pub(crate) fn from_checked(value: Value) -> Option<Self> {
         let Value::Object(members) = value else { return None };
-        let (mut ok, mut meta, mut payload, mut partial_data, mut beside) =
+        let (mut ok, mut meta, mut payload, mut partial_data, mut extra_members) =
             (None, None, None, None, Map::new());
         for (name, value) in members {
             match name.as_str() {
@@ -114,7 +114,7 @@ impl Envelope {
                 "data" | "error" => payload = into_object(value),
                 "partial_data" => partial_data = into_object(value),
                 _ => {
-                    beside.insert(name, value);
+                    extra_members.insert(name, value);
                 }
             }
         }
@@ -123,7 +123,7 @@ impl Envelope {
         } else {
             Outcome::Failure { error: ErrorBody(payload?), partial_data }
         };
-        Some(Self(Box::new(EnvelopeParts { meta: meta?, outcome, beside })))
+        Some(Self(Box::new(EnvelopeParts { meta: meta?, outcome, extra_members })))
     }
 
     /// Returns true if the run succeeded.
@@ -177,25 +177,25 @@ impl Envelope {
 
     /// Adds a top-level member: `_emitted_context`, and on failures `session_id` and `streaming`. Returns false
     /// for any other name, because the envelope is a closed object. Token counts belong into `meta`.
-    pub fn set_beside(&mut self, name: &str, value: Value) -> bool {
+    pub fn set_extra_member(&mut self, name: &str, value: Value) -> bool {
         let members: &[&str] = if self.ok() { &SUCCESS_MEMBERS } else { &FAILURE_MEMBERS };
         let has_its_place = ["ok", "meta", "data", "error", "partial_data", "usage"].contains(&name);
         let allowed = members.contains(&name) && !has_its_place;
         if allowed {
-            self.0.beside.insert(name.to_owned(), value);
+            self.0.extra_members.insert(name.to_owned(), value);
         }
         allowed
     }
 
     /// Removes and returns an additional top-level member.
-    pub fn take_beside(&mut self, name: &str) -> Option<Value> {
-        self.0.beside.shift_remove(name)
+    pub fn take_extra_member(&mut self, name: &str) -> Option<Value> {
+        self.0.extra_members.shift_remove(name)
     }
 
     /// Returns an additional top-level member.
     #[must_use]
-    pub fn beside(&self, name: &str) -> Option<&Value> {
-        self.0.beside.get(name)
+    pub fn extra_member(&self, name: &str) -> Option<&Value> {
+        self.0.extra_members.get(name)
     }
 
     /// Deserializes the payload of a success into a type of the caller. A failed envelope returns its failure.
@@ -256,7 +256,7 @@ impl Serialize for Envelope {
                 }
             }
         }
-        for (name, value) in &self.0.beside {
+        for (name, value) in &self.0.extra_members {
             map.serialize_entry(name, value)?;
         }
         map.end()
@@ -316,7 +316,7 @@ pub fn check(value: &Value, strictness: Strictness<'_>) -> Vec<Violation> {
         Some(_) => found.push(contract("/meta", "type", "expected an object")),
         None => found.push(contract("/meta", "required", "required member `meta` is missing")),
     }
-    check_beside(members, &mut found);
+    check_extra_members(members, &mut found);
     found
 }
 
@@ -425,7 +425,7 @@ fn check_closed(
     }
 }
 
-fn check_beside(members: &Map<String, Value>, found: &mut Vec<Violation>) {
+fn check_extra_members(members: &Map<String, Value>, found: &mut Vec<Violation>) {
     for name in ["_emitted_context", "usage"] {
         if members.get(name).is_some_and(|value| !value.is_object()) {
             found.push(contract(&pointer("", name), "type", "expected an object"));
@@ -579,10 +579,10 @@ mod tests {
     #[test]
     fn env_008_only_known_members_can_be_put_beside_the_payload() {
         let mut envelope = Envelope::from_value(success()).unwrap();
-        assert!(envelope.set_beside("_emitted_context", json!({})));
-        assert!(!envelope.set_beside("session_id", json!("s")));
+        assert!(envelope.set_extra_member("_emitted_context", json!({})));
+        assert!(!envelope.set_extra_member("session_id", json!("s")));
         // D-07
-        assert!(!envelope.set_beside("usage", json!({})));
+        assert!(!envelope.set_extra_member("usage", json!({})));
         assert!(Envelope::from_value(serde_json::to_value(&envelope).unwrap()).is_ok());
     }
 }

@@ -32,7 +32,7 @@ pub struct RoundedNumber {
 impl RoundedNumber {
     /// Returns the number at `path` if parsing would change it. `written` is in the number syntax of RFC 8259.
     #[must_use]
-    pub fn of(path: &str, written: &str) -> Option<Self> {
+    pub fn detect(path: &str, written: &str) -> Option<Self> {
         let fate = fate(written);
         let shown = crate::text::cut(written, SHOWN);
         (fate != NumberFate::Kept).then(|| Self {
@@ -167,7 +167,7 @@ fn with_places(text: &str) -> Vec<RoundedNumber> {
             }
             b'-' | b'0'..=b'9' => {
                 let number = walk.number().unwrap_or_default();
-                found.extend(RoundedNumber::of(&path(&open), number));
+                found.extend(RoundedNumber::detect(&path(&open), number));
             }
             _ => {
                 step(&mut open, byte);
@@ -242,7 +242,7 @@ mod tests {
             "0e999999999999999999999",
             "-0.0e5",
         ] {
-            assert_eq!(RoundedNumber::of("", number), None, "{number}");
+            assert_eq!(RoundedNumber::detect("", number), None, "{number}");
         }
     }
 
@@ -258,10 +258,10 @@ mod tests {
             "1e-400",
             "123456789012345678e-5",
         ] {
-            assert!(RoundedNumber::of("", number).is_some_and(|found| !found.overflows), "{number}");
+            assert!(RoundedNumber::detect("", number).is_some_and(|found| !found.overflows), "{number}");
         }
         for number in ["1e309", "-1e400", "1e99999999999999999999", &"9".repeat(400)] {
-            assert!(RoundedNumber::of("", number).is_some_and(|found| found.overflows), "{number}");
+            assert!(RoundedNumber::detect("", number).is_some_and(|found| found.overflows), "{number}");
         }
     }
 

@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    fn of(data: Value, rule: RiskRule) -> Option<Risk> {
+    fn riskiest(data: Value, rule: RiskRule) -> Option<Risk> {
         aggregate(data.as_object().unwrap(), rule)
     }
 
@@ -47,26 +47,26 @@ mod tests {
     fn risk_001_002_the_riskiest_entry_of_the_named_list() {
         let data =
             json!({ "changes": [{ "risk": "none" }, { "risk": "low" }], "issues": [{ "risk": "high" }] });
-        assert_eq!(of(data.clone(), RiskRule::MaxChangesRisk), Some(Risk::Low));
-        assert_eq!(of(data, RiskRule::MaxIssuesRisk), Some(Risk::High));
+        assert_eq!(riskiest(data.clone(), RiskRule::MaxChangesRisk), Some(Risk::Low));
+        assert_eq!(riskiest(data, RiskRule::MaxIssuesRisk), Some(Risk::High));
     }
 
     #[test]
     fn risk_003_004_explicit_and_custom_aggregate_nothing() {
         let data = json!({ "changes": [{ "risk": "high" }] });
-        assert_eq!(of(data.clone(), RiskRule::Explicit), None);
-        assert_eq!(of(data, RiskRule::CustomFunction), None);
+        assert_eq!(riskiest(data.clone(), RiskRule::Explicit), None);
+        assert_eq!(riskiest(data, RiskRule::CustomFunction), None);
     }
 
     #[test]
     fn risk_005_006_unknown_is_medium_and_nothing_is_nothing() {
-        assert_eq!(of(json!({ "changes": [{}] }), RiskRule::MaxChangesRisk), Some(Risk::Medium));
+        assert_eq!(riskiest(json!({ "changes": [{}] }), RiskRule::MaxChangesRisk), Some(Risk::Medium));
         assert_eq!(
-            of(json!({ "changes": [{ "risk": "severe" }, 3] }), RiskRule::MaxChangesRisk),
+            riskiest(json!({ "changes": [{ "risk": "severe" }, 3] }), RiskRule::MaxChangesRisk),
             Some(Risk::Medium)
         );
-        assert_eq!(of(json!({ "changes": [] }), RiskRule::MaxChangesRisk), None);
-        assert_eq!(of(json!({}), RiskRule::MaxChangesRisk), None);
+        assert_eq!(riskiest(json!({ "changes": [] }), RiskRule::MaxChangesRisk), None);
+        assert_eq!(riskiest(json!({}), RiskRule::MaxChangesRisk), None);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub struct ThinkingLimits {
 impl ThinkingLimits {
     /// Returns the limit of a module, if the operator set one; 0 disables thinking.
     #[must_use]
-    pub fn of(&self, module: &str) -> Option<u32> {
+    pub fn for_module(&self, module: &str) -> Option<u32> {
         self.of_module.get(module).copied().or(self.usual)
     }
 }
@@ -82,8 +82,8 @@ mod tests {
     #[test]
     fn the_word_for_one_module_stands_above_the_word_for_all() {
         let limits = ThinkingLimits { usual: Some(100), of_module: [("a".to_owned(), 0)].into() };
-        assert_eq!((limits.of("a"), limits.of("b")), (Some(0), Some(100)));
-        assert_eq!(ThinkingLimits::default().of("a"), None);
+        assert_eq!((limits.for_module("a"), limits.for_module("b")), (Some(0), Some(100)));
+        assert_eq!(ThinkingLimits::default().for_module("a"), None);
     }
 
     #[test]

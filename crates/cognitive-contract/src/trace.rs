@@ -122,7 +122,7 @@ impl Trace {
 
     /// The trace of a module that returned an envelope.
     #[must_use]
-    pub fn of(
+    pub fn from_envelope(
         module: &str,
         version: &str,
         envelope: &Envelope,
@@ -168,7 +168,7 @@ mod tests {
     fn a_trace_says_what_a_part_cost_and_nothing_of_what_it_said() {
         let envelope = Failure::new(ErrorCode::Timeout, "secret words").into_envelope();
         let usage = Some(Usage::new(3, 1));
-        let part = Trace::of("part", "1.0.0", &envelope, 2.5, usage);
+        let part = Trace::from_envelope("part", "1.0.0", &envelope, 2.5, usage);
         let whole = Trace::unfinished("whole", PartState::Cancelled).with_parts(vec![part]);
         let shown = serde_json::to_value(&whole).unwrap();
         assert_eq!(shown["outcome"], "cancelled");

@@ -74,7 +74,7 @@ impl Peer {
     }
 
     /// Takes the address from a foreign server that embeds these routes.
-    pub(crate) fn of(request: &Request) -> Self {
+    pub(crate) fn from_request(request: &Request) -> Self {
         Self::new(request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip()))
     }
 }
@@ -91,7 +91,7 @@ pub(crate) async fn guard(
     mut request: Request,
 ) -> Response<Body> {
     let started = Instant::now();
-    let trace = Arc::new(Trace::of(request.headers()));
+    let trace = Arc::new(Trace::from_headers(request.headers()));
     let method = request.method().clone();
     let path = shared.config.log.as_ref().map(|_| request.uri().path().to_owned());
     // Dropped last, so that a request whose client disconnected is logged and counted too.

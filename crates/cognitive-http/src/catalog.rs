@@ -40,7 +40,7 @@ impl Catalog {
 }
 
 /// Runs slow work outside the serving threads.
-pub(crate) async fn beside<T: Send + 'static>(
+pub(crate) async fn run_blocking<T: Send + 'static>(
     shared: &Arc<AppState>,
     places: &Arc<Semaphore>,
     act: impl FnOnce(&AppState) -> T + Send + 'static,
@@ -81,7 +81,8 @@ impl AppState {
         }
         let wanted = name.to_owned();
         let found =
-            beside(self, &self.catalog.searches, move |shared| shared.host.modules.module(&wanted)).await??;
+            run_blocking(self, &self.catalog.searches, move |shared| shared.host.modules.module(&wanted))
+                .await??;
         self.catalog.with_seen(|seen| {
             if seen.len() < NAMES {
                 seen.insert(name.to_owned());

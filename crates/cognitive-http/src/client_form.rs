@@ -44,7 +44,7 @@ pub(crate) struct ClientForm<'a> {
 
 impl ClientForm<'_> {
     /// Rewrites a schema. One that no value satisfies is described as anything.
-    pub(crate) fn of(self, plain: &Value) -> Value {
+    pub(crate) fn rewrite(self, plain: &Value) -> Value {
         self.schema(plain).unwrap_or_else(|| json!({}))
     }
 
@@ -109,8 +109,8 @@ impl ClientForm<'_> {
                     };
                     Value::Object(properties.iter().filter_map(member).collect())
                 }
-                ("items", items) => self.of(items),
-                ("additionalProperties", Value::Object(_)) => self.of(value),
+                ("items", items) => self.rewrite(items),
+                ("additionalProperties", Value::Object(_)) => self.rewrite(value),
                 ("format", _) if self.direction == Direction::Received => continue,
                 // Two patterns of one string.
                 ("allOf", _) => continue,
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     fn form(direction: Direction, plain: &Value) -> Value {
-        ClientForm { prefix: "Tree", direction }.of(plain)
+        ClientForm { prefix: "Tree", direction }.rewrite(plain)
     }
 
     #[test]

@@ -119,7 +119,7 @@ fn absent_not_null(schema: &mut Schema) {
 
 fn client_form(schema: &Value) -> Value {
     // A client that validated formats would refuse answers of other versions.
-    ClientForm { prefix: "", direction: Direction::Received }.of(schema)
+    ClientForm { prefix: "", direction: Direction::Received }.rewrite(schema)
 }
 
 /// Returns the `meta` schema of a module that adds properties or defines its own risk values; `None` for other

@@ -37,7 +37,7 @@ struct Medium {
 }
 
 impl Medium {
-    fn of(found: &EmbeddedMedia<'_>) -> Self {
+    fn decode(found: &EmbeddedMedia<'_>) -> Self {
         let bytes = STANDARD.decode(found.text).map(Bytes::from);
         let bytes =
             bytes.map_err(|_| Failure::new(ErrorCode::MediaDecodeFailed, "the text is not valid base64"));
@@ -50,7 +50,7 @@ pub(crate) async fn publish(shared: &AppState, owner: &str, asked: MediaOut, env
     if asked != MediaOut::Url {
         return;
     }
-    let media: Vec<Medium> = embedded(envelope).iter().map(Medium::of).collect();
+    let media: Vec<Medium> = embedded(envelope).iter().map(Medium::decode).collect();
     for medium in media {
         let place = medium.place.clone();
         match keep(shared, owner, medium).await {

@@ -123,7 +123,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
         loop {
             if self.current.is_none() {
-                let Some(head) = FrameHead::of(&self.buffer)? else { return Ok(None) };
+                let Some(head) = FrameHead::parse(&self.buffer)? else { return Ok(None) };
                 self.buffer.drain(..head.size);
                 self.admit(&head)?;
                 self.current = Some(PartialFrame { head, there: 0, payload: Vec::new() });
@@ -212,7 +212,7 @@ impl PartialMessage {
 
 impl FrameHead {
     /// Parses the header at the start of the bytes; `None` if it is incomplete.
-    fn of(bytes: &[u8]) -> Result<Option<Self>, BrokenFrame> {
+    fn parse(bytes: &[u8]) -> Result<Option<Self>, BrokenFrame> {
         let [first, second, rest @ ..] = bytes else { return Ok(None) };
         let known = matches!(first & 0x0f, CONTINUATION | TEXT | BINARY | CLOSE | PING | PONG);
         // Reserved bits belong to extensions, which are not supported. Clients must mask all frames.

@@ -116,7 +116,9 @@ pub(crate) async fn read<T: Send + 'static>(
 
 /// Runs heavy work to its end on a blocking thread, so that its checks and the release of its memory delay no other
 /// request.
-pub(crate) async fn beside<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+pub(crate) async fn on_blocking_thread<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
     let work = Box::pin(work);
     // A caller that stops waiting drops this sender, which cancels the work.
     let (waiting, gone) = tokio::sync::oneshot::channel::<()>();

@@ -221,21 +221,21 @@ fn schemas_of(prefix: &str, module: &Module) -> Vec<(String, Value)> {
     let plain = module.plain_sections();
     let sent = ClientForm { prefix, direction: Direction::Sent };
     let received = ClientForm { prefix, direction: Direction::Received };
-    let own_meta = own_meta(&received.of(&plain.meta));
+    let own_meta = own_meta(&received.rewrite(&plain.meta));
     let name = |what: &str| format!("{prefix}{what}");
     let meta = if own_meta.is_some() { named(&name("Meta")) } else { named("Meta") };
     let mut members = json!({ "ok": { "const": true }, "meta": meta, "data": named(&name("Data")) });
     if let (Some(members), Some(emitted)) = (members.as_object_mut(), &plain.emitted_context) {
-        members.insert("_emitted_context".to_owned(), received.of(emitted));
+        members.insert("_emitted_context".to_owned(), received.rewrite(emitted));
     }
     let envelope = json!({ "type": "object", "required": ["ok", "meta", "data"], "properties": members });
     let mut all = vec![
-        (name("Input"), sent.of(&plain.input)),
-        (name("Data"), received.of(&plain.data)),
+        (name("Input"), sent.rewrite(&plain.input)),
+        (name("Data"), received.rewrite(&plain.data)),
         (name("Ok"), envelope),
     ];
     all.extend(own_meta.map(|meta| (name("Meta"), meta)));
     // A recursive type may be used in both directions, so it omits what received values do not guarantee.
-    all.extend(plain.defs.iter().map(|(own, schema)| (name(&pascal(own)), received.of(schema))));
+    all.extend(plain.defs.iter().map(|(own, schema)| (name(&pascal(own)), received.rewrite(schema))));
     all
 }

@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::app::AppState;
-use crate::catalog::beside;
+use crate::catalog::run_blocking;
 
 /// The minimum validity of a scan.
 const FRESH: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ impl AppState {
         {
             return Ok(Arc::clone(marks));
         }
-        let (took, marks) = beside(self, &self.catalog.lists, |shared| {
+        let (took, marks) = run_blocking(self, &self.catalog.lists, |shared| {
             let started = Instant::now();
             let mut all = shared.host.modules.marks();
             all.retain(|(name, _)| shared.offers(name));
@@ -138,7 +138,8 @@ impl<T: PerModule> OverviewCache<T> {
             return Ok(told.clone());
         }
         let before = std::mem::take(&mut kept.0);
-        let made = beside(shared, &shared.catalog.lists, move |shared| renewed::<T>(shared, &marks, before));
+        let made =
+            run_blocking(shared, &shared.catalog.lists, move |shared| renewed::<T>(shared, &marks, before));
         let (pieces, told) = made.await?;
         *kept = (pieces, Some(told.clone()));
         Ok(told)

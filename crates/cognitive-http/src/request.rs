@@ -155,7 +155,7 @@ pub(crate) enum Content {
 impl Content {
     /// Parses a body that contains only an input and its options. Invalid JSON is left as text, like a body whose
     /// numbers would lose precision.
-    pub(crate) fn of(mut text: String) -> Self {
+    pub(crate) fn parse(mut text: String) -> Self {
         let exact = numbers::rounded(&text).is_empty();
         let parsed = exact
             .then(|| large_json::parse(&mut text).or_else(|| serde_json::from_str(&text).ok()))
@@ -330,7 +330,7 @@ mod tests {
     }
 
     fn bytes(body: &str) -> Content {
-        Content::of(body.to_owned())
+        Content::parse(body.to_owned())
     }
 
     fn input(ask: &ParsedRunRequest) -> &Value {

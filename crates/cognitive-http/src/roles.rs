@@ -68,7 +68,7 @@ impl Roles {
 
     /// Creates a set of these roles.
     #[must_use]
-    pub fn of(roles: impl IntoIterator<Item = KeyRole>) -> Self {
+    pub fn from_roles(roles: impl IntoIterator<Item = KeyRole>) -> Self {
         Self(roles.into_iter().fold(0, |bits, role| bits | role.bit()))
     }
 
@@ -114,10 +114,14 @@ mod tests {
     #[test]
     fn an_admin_has_every_role_and_nobody_else_has_more_than_was_said() {
         for role in KeyRole::ALL {
-            assert!(Roles::of([KeyRole::Admin]).has(role) && Roles::ALL.has(role) && !Roles::NONE.has(role));
+            assert!(
+                Roles::from_roles([KeyRole::Admin]).has(role)
+                    && Roles::ALL.has(role)
+                    && !Roles::NONE.has(role)
+            );
             assert_eq!(KeyRole::parse(role.word()), Some(role));
         }
-        let both = Roles::of([KeyRole::Run, KeyRole::Review]);
+        let both = Roles::from_roles([KeyRole::Run, KeyRole::Review]);
         assert_eq!(both.words(), ["run", "review"]);
         assert_eq!(Roles::USUAL.words(), ["run"]);
         let refused = both.need(KeyRole::Author).unwrap_err();

@@ -39,7 +39,7 @@ pub(crate) fn router(shared: Arc<AppState>) -> Router {
 pub(crate) fn guarded(shared: Arc<AppState>) -> Router {
     let routes = router(Arc::clone(&shared));
     Router::new().fallback(move |request: Request| {
-        let peer = Peer::of(&request);
+        let peer = Peer::from_request(&request);
         guard(Arc::clone(&shared), routes.clone(), peer, request)
     })
 }
@@ -52,7 +52,7 @@ pub(crate) async fn run_named(
 ) -> Response<Body> {
     let found = shared.module(&module).await;
     let limit = limit_for(&shared, found.as_deref().ok());
-    match incoming(&shared, client, request, limit, |text| Ok(Content::of(text))).await {
+    match incoming(&shared, client, request, limit, |text| Ok(Content::parse(text))).await {
         Ok((body, incoming)) => run::answer(&shared, &module, found, body, incoming).await,
         Err(refusal) => *refusal,
     }

@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 use crate::app::AppState;
 use crate::auth::Client;
 use crate::counted_run::{CountedRun, ModelCallFlag, asked_model};
-use crate::intake::beside;
+use crate::intake::on_blocking_thread;
 use crate::limits::StreamPermit;
 use crate::memory_budget::MemoryClaim;
 use crate::request::{self, Content, LeftOff, Options, ParsedRunRequest, Query};
@@ -51,7 +51,7 @@ pub(crate) async fn answer(
 ) -> Response<Body> {
     let answered = if incoming.claim.is_heavy() {
         let (shared, name) = (Arc::clone(shared), name.to_owned());
-        beside(async move { try_answer(&shared, &name, module, body, incoming).await }).await
+        on_blocking_thread(async move { try_answer(&shared, &name, module, body, incoming).await }).await
     } else {
         try_answer(shared, name, module, body, incoming).await
     };
@@ -316,7 +316,7 @@ pub(crate) fn start(
         shared.metrics.ran(&module, &envelope, asked.as_deref(), started.elapsed());
     };
     if is_heavy {
-        tokio::spawn(beside(work));
+        tokio::spawn(on_blocking_thread(work));
     } else {
         tokio::spawn(until_long(watched, places, work));
     }
@@ -344,7 +344,7 @@ async fn until_long(
     })
     .await;
     if place.is_some() {
-        beside(work).await;
+        on_blocking_thread(work).await;
     }
 }
 
@@ -401,7 +401,7 @@ fn no_such_stream() -> Failure {
 /// `DELETE /v1/streams/{id}`: cancels a run, on whichever server it runs. A client of server-sent events has no other
 /// way to cancel, because a lost connection may resume.
 pub(crate) async fn cancel(shared: &AppState, client: &Client, id: &str) -> Result<(), Failure> {
-    if let Some(session) = shared.sessions.of(id, &client.name).filter(|session| !session.is_followed()) {
+    if let Some(session) = shared.sessions.find(id, &client.name).filter(|session| !session.is_followed()) {
         session.cancel(other_servers::cancelled_by_client());
         return Ok(());
     }

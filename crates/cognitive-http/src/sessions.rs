@@ -138,11 +138,11 @@ impl Sessions {
 
     /// Returns a stream of this client and module. Streams of other clients do not exist for it.
     pub(crate) fn get(&self, id: &str, owner: &str, module: &str) -> Option<Arc<Session>> {
-        self.of(id, owner).filter(|session| session.module == module)
+        self.find(id, owner).filter(|session| session.module == module)
     }
 
     /// Returns a stream of this client, of any module.
-    pub(crate) fn of(&self, id: &str, owner: &str) -> Option<Arc<Session>> {
+    pub(crate) fn find(&self, id: &str, owner: &str) -> Option<Arc<Session>> {
         self.known.lock().by_id.get(id).filter(|session| session.owner == owner).cloned()
     }
 

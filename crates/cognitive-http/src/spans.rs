@@ -139,7 +139,7 @@ mod tests {
         for operation in &crate::operations::OPERATIONS {
             let method = operation.method.to_uppercase();
             let asked = SpanRequest {
-                trace: Arc::new(Trace::of(&HeaderMap::new())),
+                trace: Arc::new(Trace::from_headers(&HeaderMap::new())),
                 method: method.parse().unwrap(),
                 path: operation.path.to_owned(),
                 started: Instant::now(),

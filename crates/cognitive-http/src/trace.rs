@@ -27,7 +27,7 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// Returns the caller's trace, or a new one.
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         let brought = headers.get(&header_names::TRACEPARENT).and_then(|value| value.to_str().ok());
         brought.and_then(Self::brought).unwrap_or_else(|| {
             let id = Builder::from_random_bytes(unheard_of().to_be_bytes()).into_uuid();
@@ -89,7 +89,7 @@ mod tests {
     // S-05: a request without a trace gets a unique one in the published format.
     #[test]
     fn s_05_every_request_has_ids_of_its_own() {
-        let traces: Vec<Trace> = (0..1_000).map(|_| Trace::of(&HeaderMap::new())).collect();
+        let traces: Vec<Trace> = (0..1_000).map(|_| Trace::from_headers(&HeaderMap::new())).collect();
         let ids: HashSet<&str> = traces.iter().map(|trace| trace.id.as_str()).collect();
         let spans: HashSet<&str> = traces.iter().map(|trace| trace.span.as_str()).collect();
         assert_eq!((ids.len(), spans.len()), (1_000, 1_000));
@@ -119,12 +119,12 @@ mod tests {
         }
         let mut headers = HeaderMap::new();
         headers.insert("traceparent", format!("00-{id}-00f067aa0ba902b7-01").parse().unwrap());
-        let trace = Trace::of(&headers);
+        let trace = Trace::from_headers(&headers);
         assert_eq!(trace.id, id);
         assert!(
             trace.parent().starts_with(&format!("00-{id}-")) && !trace.parent().contains("00f067aa0ba902b7")
         );
-        assert_eq!(parse(&Trace::of(&HeaderMap::new()).parent()).map(str::len), Some(32));
+        assert_eq!(parse(&Trace::from_headers(&HeaderMap::new()).parent()).map(str::len), Some(32));
         assert_eq!(trace.caller.as_deref(), Some("00f067aa0ba902b7"));
         let unseen = Trace::brought(&format!("00-{id}-00f067aa0ba902b7-00")).unwrap();
         assert!(trace.sampled && !unseen.sampled && unseen.parent().ends_with("-00"));

@@ -255,7 +255,7 @@ impl Socket {
             self.refuse(None, run::out_of_rate(wait)).await;
             return None;
         }
-        match intake::read(&self.shared, text, claim, |text| Ok(SocketMessage::of(text))).await {
+        match intake::read(&self.shared, text, claim, |text| Ok(SocketMessage::parse(text))).await {
             Ok((understood, claim)) => self.wish(understood, claim).await,
             Err(failure) => self.refuse(None, failure).await,
         }
@@ -363,7 +363,7 @@ struct SocketMessage {
 }
 
 impl SocketMessage {
-    fn of(mut text: String) -> Self {
+    fn parse(mut text: String) -> Self {
         let inexact = numbers::refusal(&text);
         let parsed = large_json::parse(&mut text).map_or_else(|| serde_json::from_str(&text), Ok);
         let mut value: Value = match parsed {

@@ -164,7 +164,7 @@ fn resolved(value: &Value, source: &SourceFile) -> Result<Value, Failure> {
     }) else {
         return Ok(value.clone());
     };
-    let content = source.beside(path)?;
+    let content = source.read_sibling(path)?;
     let parsed = match path.rsplit_once('.') {
         Some((_, "json")) => serde_json::from_str(&content).map_err(|error| error.to_string()),
         _ => cognitive_library::yaml::parse(&content).map_err(|error| error.message),

@@ -71,7 +71,7 @@ impl SourceFile {
     }
 
     /// Reads a file that this one refers to. It must be in the same folder or below.
-    pub(crate) fn beside(&self, path: &str) -> Result<String, Failure> {
+    pub(crate) fn read_sibling(&self, path: &str) -> Result<String, Failure> {
         read(&self.folder, path, &written_out(cut(path, 200)))
     }
 
@@ -109,7 +109,7 @@ mod tests {
         fs::write(dir.path().join("c"), [0xff, 0xfe]).unwrap();
         let source = SourceFile::open(&file).unwrap();
         assert_eq!((source.text.as_str(), source.stem()), ("Hello", "a"));
-        let reason = |path: &str| source.beside(path).unwrap_err().message().to_owned();
+        let reason = |path: &str| source.read_sibling(path).unwrap_err().message().to_owned();
         assert!(reason("b").starts_with("not text but a binary file"), "{}", reason("b"));
         assert!(reason("c").contains("is not UTF-8 text"), "{}", reason("c"));
         assert_eq!(reason("../x"), "`../x` is outside its folder");

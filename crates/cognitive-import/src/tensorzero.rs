@@ -138,7 +138,7 @@ fn function<'t>(
 
 /// Reads a JSON Schema from a file in the same folder.
 fn schema(source: &SourceFile, path: &str) -> Result<Value, Failure> {
-    let text = source.beside(path)?;
+    let text = source.read_sibling(path)?;
     let value: Value = serde_json::from_str(&text)
         .map_err(|error| refuse(format!("invalid JSON in {}: {error}", quote(path)), "Correct the file"))?;
     if !value.is_object() && !value.is_boolean() {
@@ -185,7 +185,7 @@ fn templates(
     let prefixed = input(draft, &declared);
     let known: BTreeSet<String> = draft.input.names().cloned().collect();
     for (role, path) in &variant.templates {
-        let text = source.beside(path)?;
+        let text = source.read_sibling(path)?;
         let marks = jinja::marks(&text, path, 1)?;
         let rephrased = rephrase(&marks, path, &known, &mut draft.losses)?;
         if !prefixed {

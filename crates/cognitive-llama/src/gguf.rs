@@ -172,7 +172,7 @@ impl<'a> Gguf<'a> {
     }
 
     fn extent(&self, info: &Info<'a>) -> Result<Extent<'a>, WeightsError> {
-        let encoding = Encoding::of(info.kind, info.name)?;
+        let encoding = Encoding::from_number(info.kind, info.name)?;
         let (numbers, size) = encoding.block();
         if info.columns == 0 || info.rows == 0 || !info.columns.is_multiple_of(numbers) {
             return Err(damaged(&format!("the tensor `{}` has an impossible shape", info.name)));

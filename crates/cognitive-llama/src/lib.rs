@@ -144,7 +144,7 @@ impl Model {
     /// after the last tensor are not read.
     pub fn read(from: impl Read, length: u64) -> Result<Self, WeightsError> {
         with_header(from, length, &mut |header, data| {
-            let parts = ModelParts::of(&header.gguf)?;
+            let parts = ModelParts::read(&header.gguf)?;
             let tensors = PackedTensors::read(&parts.extents, data)?;
             parts.with(tensors)
         })
@@ -276,7 +276,7 @@ struct ModelParts<'a> {
 
 impl<'a> ModelParts<'a> {
     /// Reads the parts from a header. Fails if its tensors do not match the architecture.
-    fn of(gguf: &Gguf<'a>) -> Result<Self, WeightsError> {
+    fn read(gguf: &Gguf<'a>) -> Result<Self, WeightsError> {
         let shape = ModelShape::read(gguf)?;
         let tokenizer = Tokenizer::read(gguf)?;
         let extents = ModelWeights::extents(gguf, &shape, tokenizer.len())?;
@@ -288,7 +288,7 @@ impl<'a> ModelParts<'a> {
     /// Creates the model with these tensors.
     fn with(self, tensors: PackedTensors) -> Result<Model, WeightsError> {
         let Self { shape, tokenizer, name, chat_template, .. } = self;
-        let weights = ModelWeights::of(tensors, &shape, tokenizer.len())?;
+        let weights = ModelWeights::from_tensors(tensors, &shape, tokenizer.len())?;
         Ok(Model { shape, weights, tokenizer, name, chat_template, kernel: Kernel::best(), sha256: None })
     }
 }

@@ -10,7 +10,12 @@ use super::product::multiply;
 const AT_ONCE: usize = 8;
 
 /// Returns the log-probability of each token of `next` after the text that ends with its vector.
-pub(super) fn of(model: &Model, packed: &mut Activations, vectors: &[f32], next: &[u32]) -> Vec<f32> {
+pub(super) fn log_probabilities(
+    model: &Model,
+    packed: &mut Activations,
+    vectors: &[f32],
+    next: &[u32],
+) -> Vec<f32> {
     let (head, width) = (model.weights.head(), model.shape.width);
     let rows = model.tokenizer.len();
     let mut logits = vec![0.0; AT_ONCE.min(next.len()) * rows];

@@ -81,7 +81,7 @@ pub(super) fn write(
     sha256: &str,
     to: &File,
 ) -> Result<(), WeightsError> {
-    let parts = ModelParts::of(&header.gguf)?;
+    let parts = ModelParts::read(&header.gguf)?;
     put(to, &[0; PREAMBLE])?;
     let mut body_length = put(to, header.bytes)?;
     read_each(&parts.extents, data, &mut |_, tensor| {
@@ -136,7 +136,7 @@ pub(super) fn open(file: &File, sha256: &str) -> Result<Model, WeightsError> {
         HeaderGap::Refused(error) => error,
         HeaderGap::GoesOn => damaged("packed weights end within their header"),
     })?;
-    let parts = ModelParts::of(&gguf)?;
+    let parts = ModelParts::read(&gguf)?;
     let tensors = tensors(&parts.extents, &mapped, PREAMBLE + header.len().next_multiple_of(ALIGNMENT))?;
     parts.with(tensors)
 }

@@ -33,7 +33,7 @@ pub(super) struct ModelShape {
 
 impl ModelShape {
     pub(super) fn read(gguf: &Gguf) -> Result<Self, WeightsError> {
-        let settings = ShapeSettings { gguf, architecture: architectures::of(gguf)? };
+        let settings = ShapeSettings { gguf, architecture: architectures::find(gguf)? };
         settings.refuse_variants()?;
         let (width, queries) =
             (settings.number("embedding_length")?, settings.number("attention.head_count")?);

@@ -292,7 +292,9 @@ fn take(
         }
     }
     let tokens: Vec<u32> = next.iter().map(|(_, token)| *token).collect();
-    for ((index, _), likelihood) in next.iter().zip(likelihood::of(model, packed, &known, &tokens)) {
+    for ((index, _), likelihood) in
+        next.iter().zip(likelihood::log_probabilities(model, packed, &known, &tokens))
+    {
         found.get_mut(*index).into_iter().for_each(|found| found.numbers.push(likelihood));
     }
     found

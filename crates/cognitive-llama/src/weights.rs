@@ -70,7 +70,7 @@ impl ModelWeights {
     }
 
     /// Creates the weights from tensors whose shapes were checked.
-    pub(super) fn of(
+    pub(super) fn from_tensors(
         mut tensors: PackedTensors,
         shape: &ModelShape,
         vocabulary: usize,

@@ -39,7 +39,10 @@ const THOUGHT: &str = "<think>\n\n</think>\n\n";
 
 impl ChatForm {
     /// Returns the form that a template describes. Without a template, the marks in the vocabulary decide.
-    pub(crate) fn of(template: Option<&str>, vocabulary: &dyn Vocabulary) -> Result<Self, ProviderError> {
+    pub(crate) fn from_template(
+        template: Option<&str>,
+        vocabulary: &dyn Vocabulary,
+    ) -> Result<Self, ProviderError> {
         let Some(template) = template else {
             let has = |mark| vocabulary.control(mark).is_some();
             return Ok(match (has("<|start_header_id|>"), has("<start_of_turn>")) {
@@ -209,7 +212,7 @@ mod tests {
     }
 
     fn prompt(call: &ModelCall, toy: &Toy) -> ChatPrompt {
-        let form = ChatForm::of(None, toy).unwrap();
+        let form = ChatForm::from_template(None, toy).unwrap();
         super::prompt(call, &form.marks(toy).unwrap())
     }
 
@@ -242,7 +245,7 @@ mod tests {
     #[test]
     fn the_template_of_the_file_decides_and_an_unknown_one_is_refused() {
         let toy = Toy::default();
-        let of = |template: &str| ChatForm::of(Some(template), &toy);
+        let of = |template: &str| ChatForm::from_template(Some(template), &toy);
         let chat_ml = "{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>'}}";
         assert_eq!(of(chat_ml), Ok(ChatForm::ChatMl { thinks: false }));
         let thinking = format!("{chat_ml}{{% if enable_thinking %}}");

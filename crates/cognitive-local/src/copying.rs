@@ -61,7 +61,7 @@ impl Copies {
     }
 
     /// Returns the texts of a member of the input; of the whole input if there is no such member.
-    pub(crate) fn of(&mut self, member: &str) -> Option<&CopySource> {
+    pub(crate) fn texts(&mut self, member: &str) -> Option<&CopySource> {
         let at = match self.sources.iter().position(|(name, _)| name == member) {
             Some(at) => at,
             None => {
@@ -227,7 +227,7 @@ mod tests {
         let mut mask = SimpleVob::alloc(toy.words.len());
         (first..toy.words.len()).for_each(|token| mask.allow_token(u32::try_from(token).unwrap()));
         let mut copies = Copies::new(input);
-        let source = copies.of(member).unwrap();
+        let source = copies.texts(member).unwrap();
         let Some(parts) = source.parts(&mask, written.as_bytes(), b"", &toy) else { return Vec::new() };
         let allowed = |token: usize| parts.on.get(token) || parts.end.get(token);
         words.iter().enumerate().filter(|(at, _)| allowed(first + at)).map(|(_, word)| *word).collect()

@@ -408,7 +408,7 @@ impl Composer<'_> {
     fn parts(&mut self, mask: &SimpleVob, here: &JsonCursor) -> Option<CopyTokens> {
         let member = self.shape.copied_from(here)?;
         let pending = self.walk.pending();
-        self.copies.of(member)?.parts(mask, here.written(), pending, self.order.vocabulary)
+        self.copies.texts(member)?.parts(mask, here.written(), pending, self.order.vocabulary)
     }
 
     /// Writes `true` instead of a token that starts another word, if the grammar allows it.

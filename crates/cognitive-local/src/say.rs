@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_sentence_says_what_was_decided_and_nothing_else() {
-        let decisions = Decisions::of(vec![
+        let decisions = Decisions::from_decisions(vec![
             decided("mood", Some("good"), Some("bad"), 0.9),
             decided("found.who", Some("Ada"), None, 0.9),
             decided("found.when", None, None, 0.6),
@@ -87,7 +87,7 @@ mod tests {
         for unknown in ["{label}", "{mood.other}", "{found.who.next}", "{mood", "{found.when}"] {
             assert_eq!(said(json!(unknown)), None, "{unknown}");
         }
-        let none = Decisions::of(vec![decided("found.when", None, None, 0.6)]);
+        let none = Decisions::from_decisions(vec![decided("found.when", None, None, 0.6)]);
         assert_eq!(sentence(&json!("{found}"), &none).unwrap(), "nothing");
     }
 }

@@ -36,7 +36,7 @@ impl EmbeddedProvider {
             let why = "the schema has no `x-decide`, so there is no decision to train";
             return Err(ProviderError::Unsupported(why.to_owned()));
         }
-        let form = ChatForm::of(weights.chat_template(), weights.vocabulary())?;
+        let form = ChatForm::from_template(weights.chat_template(), weights.vocabulary())?;
         let marks = form.marks(weights.vocabulary())?;
         let request = DecisionRequest {
             schema: &grammar.schema,
@@ -44,7 +44,7 @@ impl EmbeddedProvider {
             examples: plan.examples,
             marks: &marks,
             vocabulary: weights.vocabulary(),
-            profile: JudgeProfile::of(weights.parameters()),
+            profile: JudgeProfile::for_parameters(weights.parameters()),
             trained: None,
         };
         let begin = |fixed: &[u32]| tools.beginnings.text(fixed, weights);

@@ -147,7 +147,8 @@ impl JobRun<'_> {
         let schema: &Value = call.schema.as_ref().map_or(&any_object, |lowered| &lowered.schema);
         let grammar = self.tools.guide.grammar(schema);
         let grammar = grammar.map_err(|refusal| ProviderError::Unsupported(refusal.to_string()))?;
-        let form = ChatForm::of(self.tools.weights.chat_template(), self.tools.weights.vocabulary())?;
+        let form =
+            ChatForm::from_template(self.tools.weights.chat_template(), self.tools.weights.vocabulary())?;
         let marks = form.marks(self.tools.weights.vocabulary())?;
         let mut prompt = chat::prompt(call, &marks);
         let wanted = usize::try_from(call.max_output_tokens.unwrap_or(DEFAULT_BUDGET)).unwrap_or(usize::MAX);
@@ -229,7 +230,7 @@ impl JobRun<'_> {
             examples: &call.examples,
             marks,
             vocabulary: weights.vocabulary(),
-            profile: JudgeProfile::of(weights.parameters()),
+            profile: JudgeProfile::for_parameters(weights.parameters()),
             trained: trained_for(&call.trained, weights.sha256()),
         };
         let begin = |fixed: &[u32]| self.tools.beginnings.text(fixed, weights);

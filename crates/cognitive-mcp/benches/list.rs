@@ -34,7 +34,7 @@ impl McpBackend for BenchBackend {
     }
 
     fn admit(&self, _: &Extensions) -> Result<Admission, Failure> {
-        Ok(Admission::of(RunOptions::default()))
+        Ok(Admission::new(RunOptions::default()))
     }
 
     fn findings(&self, _: &str) -> Result<Value, Failure> {

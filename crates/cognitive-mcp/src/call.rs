@@ -68,11 +68,14 @@ impl ToolRunner {
             SearchTool::List => {
                 let (backend, offer) = (Arc::clone(&self.backend), Arc::clone(offer));
                 let work = move || Ok(search_tools::list(offer.listed(backend.host()), &arguments));
-                Ok(self.beside(work).await.into())
+                Ok(self.run_blocking(work).await.into())
             }
             SearchTool::Info => {
                 let backend = Arc::clone(&self.backend);
-                Ok(self.beside(move || search_tools::info(&*backend, module_named(&arguments)?)).await.into())
+                Ok(self
+                    .run_blocking(move || search_tools::info(&*backend, module_named(&arguments)?))
+                    .await
+                    .into())
             }
             SearchTool::Validate => {
                 let backend = Arc::clone(&self.backend);
@@ -81,7 +84,7 @@ impl ToolRunner {
                     search_tools::offered(&*backend, name).map(drop).or_else(known_though_broken)?;
                     backend.findings(name)
                 };
-                Ok(self.beside(work).await.into())
+                Ok(self.run_blocking(work).await.into())
             }
             SearchTool::Run => match run_arguments(arguments) {
                 Ok((module, input)) => Ok(self.run(module, input, ToolWording::Search, context).await),
@@ -92,7 +95,10 @@ impl ToolRunner {
 
     /// Runs work that reads folders outside the serving threads, a few at a time, and converts its outcome to a
     /// result.
-    async fn beside(&self, work: impl FnOnce() -> Result<Value, Failure> + Send + 'static) -> CallToolResult {
+    async fn run_blocking(
+        &self,
+        work: impl FnOnce() -> Result<Value, Failure> + Send + 'static,
+    ) -> CallToolResult {
         let broken = || Failure::new(ErrorCode::InternalError, "the modules cannot be read");
         let outcome = match Arc::clone(&self.places).acquire_owned().await {
             // The permit is held until the work is done, even if the client disconnects meanwhile.

@@ -46,7 +46,7 @@ pub struct Admission {
 impl Admission {
     /// Creates a permission for a run with these options that is never stopped early.
     #[must_use]
-    pub fn of(options: RunOptions) -> Self {
+    pub fn new(options: RunOptions) -> Self {
         Self { options, stop: Box::pin(std::future::pending()), held: None, ended: None }
     }
 }

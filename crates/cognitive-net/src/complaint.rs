@@ -284,7 +284,7 @@ fn is_nothing(value: &Value) -> bool {
 mod tests {
     use super::*;
 
-    fn of(body: &str) -> Complaint {
+    fn complaint(body: &str) -> Complaint {
         Complaint::of_body(body.as_bytes())
     }
 
@@ -315,7 +315,7 @@ mod tests {
             ("null", ""),
             (r#"{"error":{"code":0,"message":""},"message":"m"}"#, "m"),
         ] {
-            let found = of(body);
+            let found = complaint(body);
             assert_eq!(found.text, text, "{body}");
             assert!(!found.words.contains("PROMPT") && !found.text.contains("PROMPT"));
         }
@@ -323,15 +323,18 @@ mod tests {
 
     #[test]
     fn codes_and_names_are_searched_but_not_shown() {
-        let found = of(r#"{"error":{"message":"No","code":"Unsupported_Value","param":"temperature"}}"#);
+        let found =
+            complaint(r#"{"error":{"message":"No","code":"Unsupported_Value","param":"temperature"}}"#);
         assert_eq!(found.text, "No");
         assert!(found.mentions(&["temperature"]) && found.mentions(&["unsupported_value"]));
     }
 
     #[test]
     fn google_says_how_long_to_wait() {
-        let found = of(r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"m",
-            "details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"23.5s"}]}}"#);
+        let found = complaint(
+            r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"m",
+            "details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"23.5s"}]}}"#,
+        );
         assert_eq!(found.wait, Some(Duration::from_millis(23_500)));
         assert_eq!(found.status, Some(429));
     }
@@ -352,7 +355,7 @@ mod tests {
             "Trying to keep the first 111490 tokens when context the overflows. the model is loaded with context length",
         ] {
             let body = serde_json::json!({ "error": { "message": text } }).to_string();
-            assert!(of(&body).is_overflow(), "{text}");
+            assert!(complaint(&body).is_overflow(), "{text}");
         }
         for text in [
             "max_tokens: 9000 > 8192, which is the maximum",
@@ -361,7 +364,7 @@ mod tests {
             "Invalid schema for response_format: In context=('a'), the total length of names exceeds 15000",
         ] {
             let body = serde_json::json!({ "error": { "message": text } }).to_string();
-            assert!(!of(&body).is_overflow(), "{text}");
+            assert!(!complaint(&body).is_overflow(), "{text}");
         }
     }
 

@@ -75,7 +75,7 @@ impl Redactor {
     }
 
     /// Creates a redactor for these secrets.
-    pub(crate) fn of(secrets: impl IntoIterator<Item = Secret>) -> Self {
+    pub(crate) fn from_secrets(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let hidden = secrets.into_iter().filter(|secret| secret.reveal().len() >= MIN_KEY_LENGTH).collect();
         Self { key: None, hidden, forms: OnceLock::new() }
     }

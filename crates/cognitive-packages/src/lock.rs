@@ -54,7 +54,7 @@ impl Default for LockFile {
 
 impl LockFile {
     /// Creates a lock file with one package.
-    pub(crate) fn of(name: &str, module: &LockedModule) -> Self {
+    pub(crate) fn with_module(name: &str, module: &LockedModule) -> Self {
         Self { lockfile: FORM, modules: BTreeMap::from([(name.to_owned(), module.clone())]) }
     }
 

@@ -223,7 +223,7 @@ impl ModuleFolder {
     /// Records the package that is about to be installed.
     fn begin(&self, name: &str, locked: &LockedModule) -> Result<(), PackageError> {
         let path = self.folder.join(PENDING);
-        let pending = LockFile::of(name, locked);
+        let pending = LockFile::with_module(name, locked);
         pending.write(&path)
     }
 

@@ -254,7 +254,7 @@ fn with_state<S: Serializer>(decision: &Option<ReviewDecision>, serializer: S) -
 impl Review {
     /// An open entry with this id, at an RFC 3339 time.
     #[must_use]
-    pub fn of(id: String, at: String, entry: &ReviewEntry) -> Self {
+    pub fn from_entry(id: String, at: String, entry: &ReviewEntry) -> Self {
         let meta = entry.envelope.get("meta");
         let word = |name: &str| meta.and_then(|meta| meta.get(name)).and_then(Value::as_str);
         let number = |name: &str| meta.and_then(|meta| meta.get(name)).and_then(Value::as_f64);

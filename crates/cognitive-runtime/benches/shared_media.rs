@@ -79,7 +79,7 @@ fn slow() -> FakeProvider {
             Ok(complete())
         })
     });
-    answering.with(|model| model.takes = Some((Category::Image, AcceptedForm::of(&[MediaType::Png]))))
+    answering.with(|model| model.takes = Some((Category::Image, AcceptedForm::from_types(&[MediaType::Png]))))
 }
 
 fn host() -> Host {

@@ -73,7 +73,7 @@ pub fn preview(
     let sanitiser = context.map(|context| context.sanitiser.clone()).unwrap_or_default();
     let mut valid = input::validate(module, given, &recalled, enforcement, &sanitiser)?;
     let attached = media::describe(module, &mut valid)?;
-    Ok(Preview::of(prompt::build(module, &valid, attached)?, None))
+    Ok(Preview::from_prompt(prompt::build(module, &valid, attached)?, None))
 }
 
 /// Builds the prompts of all model calls of a run, in the order in which their modules are reached, or returns why the
@@ -199,14 +199,16 @@ impl PreviewWalk<'_> {
         lineage: &Lineage,
         plan: Option<&RunPlan>,
     ) -> Preview {
-        let (Some((host, _)), Some(plan)) = (self.host, plan) else { return Preview::of(prompt, None) };
+        let (Some((host, _)), Some(plan)) = (self.host, plan) else {
+            return Preview::from_prompt(prompt, None);
+        };
         let provider = plan.models.first.as_ref();
         prompt.expect_media(media::may_produce(module, provider));
         let tools = tools::offered_below(lineage, host, provider, module);
         tools::instruct(&mut prompt, !tools.is_empty());
         let mut call = call::model_call(provider, module, &plan.settings, &prompt);
         call.tools = tools;
-        Preview::of(prompt, provider.rendered(&call))
+        Preview::from_prompt(prompt, provider.rendered(&call))
     }
 
     /// Adds the calls of all parts, and of the modules that the prompt calls. Returns the modules whose answers the
@@ -339,7 +341,7 @@ fn called(lineage: &Lineage, name: &str) -> String {
 }
 
 impl Preview {
-    fn of(built: Prompt, request: Option<RenderedRequest>) -> Self {
+    fn from_prompt(built: Prompt, request: Option<RenderedRequest>) -> Self {
         let estimated_tokens = built.estimated_tokens();
         let Prompt { instructions, examples, input, .. } = built;
         Self { instructions: instructions.to_string(), examples, input, estimated_tokens, request }

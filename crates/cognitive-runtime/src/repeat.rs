@@ -168,8 +168,8 @@ impl Rounds {
         extra.extend(self.model_time.map(|time| (MODEL_TIME.to_owned(), json!(time))));
         extra.insert("iteration".to_owned(), json!({ "rounds": self.finished, "done": done }));
         let (name, version) = self.traces.last().map_or(("", ""), |last| (&last.module, &last.version));
-        let trace =
-            Trace::of(name, version, &envelope, latency_ms, self.usage).with_parts(self.traces.clone());
+        let trace = Trace::from_envelope(name, version, &envelope, latency_ms, self.usage)
+            .with_parts(self.traces.clone());
         if let Some(span) = self.span {
             span.finish(&envelope);
         }

@@ -69,7 +69,7 @@ impl Provider for Replay {
     }
 
     fn takes(&self, category: Category) -> Option<AcceptedForm> {
-        Some(AcceptedForm::of(match category {
+        Some(AcceptedForm::from_types(match category {
             Category::Image => &[MediaType::Png, MediaType::Jpeg, MediaType::Webp, MediaType::Gif],
             Category::Audio => &[MediaType::Mp3, MediaType::Wav, MediaType::Ogg, MediaType::WebmAudio],
             Category::Video => &[MediaType::Mp4, MediaType::WebmVideo, MediaType::Quicktime],

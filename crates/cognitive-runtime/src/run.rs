@@ -239,7 +239,7 @@ async fn close(
     let parts = std::mem::take(&mut record.receipt.parts);
     let trace = listeners.is_heard().then(|| {
         let (name, usage) = (request.module.name(), record.receipt.usage);
-        Trace::of(name, &record.version, &envelope, latency_ms, usage).with_parts(parts)
+        Trace::from_envelope(name, &record.version, &envelope, latency_ms, usage).with_parts(parts)
     });
     listeners.end_span(&envelope);
     record.close(latency_ms, &mut envelope);

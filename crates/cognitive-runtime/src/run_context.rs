@@ -100,7 +100,7 @@ impl<'a> RunContext<'a> {
         envelope: &mut Envelope,
         is_new: bool,
     ) -> Vec<Warning> {
-        let given = envelope.take_beside(EMITTED);
+        let given = envelope.take_extra_member(EMITTED);
         if !envelope.ok() {
             let message = "emitted context was dropped: the run failed";
             return given.map(|_| Warning::new(NOTICE, message)).into_iter().collect();
@@ -108,7 +108,7 @@ impl<'a> RunContext<'a> {
         let origin = Origin { variables: self.variables(module, input_hash), now: self.now() };
         let emission = emitted(module, given.as_ref(), &origin);
         if !emission.visible.is_empty() {
-            envelope.set_beside(EMITTED, Value::Object(emission.visible));
+            envelope.set_extra_member(EMITTED, Value::Object(emission.visible));
         }
         let mut warnings = emission.warnings;
         let entries = emission.entries.into_iter().filter(|entry| is_new || entry.kind != CACHE);

@@ -85,7 +85,7 @@ fn model(answers: Vec<Value>, media: Vec<ReportedMedia>) -> FakeProvider {
         end.media.clone_from(&media);
         Ok(end)
     });
-    let takes = Some((Category::Image, AcceptedForm::of(&[MediaType::Png])));
+    let takes = Some((Category::Image, AcceptedForm::from_types(&[MediaType::Png])));
     answering.with(|model| (model.takes, model.gives) = (takes, gives))
 }
 

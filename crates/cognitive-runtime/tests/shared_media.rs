@@ -88,7 +88,7 @@ fn model() -> FakeProvider {
         sink.piece(&good_answer(&json!({ "rationale": "r" })).to_string());
         Box::pin(later(Ok(complete())))
     });
-    answering.with(|model| model.takes = Some((Category::Image, AcceptedForm::of(&[MediaType::Png]))))
+    answering.with(|model| model.takes = Some((Category::Image, AcceptedForm::from_types(&[MediaType::Png]))))
 }
 
 /// A composition of four parts that all get the same input; `dataflow` handles their results.

@@ -184,7 +184,7 @@ fn fetched(
         let why = format!("they are not on this machine, and a server does not download {size} at startup");
         return Err(weights::missing(known, &why, &[]));
     }
-    let Some(place) = WeightsFolder::of(known, environment) else {
+    let Some(place) = WeightsFolder::for_weights(known, environment) else {
         let why = format!(
             "no cache folder is configured: neither `{}` nor `{}` is set",
             env_vars::CACHE,
@@ -193,7 +193,7 @@ fn fetched(
         return Err(weights::missing(known, &why, &[]));
     };
     progress.note(&weights::announcement(known, &place));
-    let sources = PullSources::of(known, environment).within(settings.patience);
+    let sources = PullSources::for_weights(known, environment).within(settings.patience);
     weights::pull(known, &place, &sources, progress)
         .map(|pulled| pulled.path)
         .map_err(|error| unpulled(known, &error))

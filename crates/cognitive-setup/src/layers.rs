@@ -245,7 +245,7 @@ fn standing(
         }
     }
     let recorded = match home.map(Ledger::read) {
-        Some(Ok(ledger)) => ledger.of(folder).map(|known| known.sha256.clone()),
+        Some(Ok(ledger)) => ledger.find(folder).map(|known| known.sha256.clone()),
         Some(Err(why)) => return Ok(Standing::Unclear(why)),
         None => None,
     };

@@ -38,7 +38,7 @@ fn through(path: &Path, bytes: &[u8], create: bool) -> io::Result<()> {
 }
 
 fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
-    let (draft, mut file) = beside(path)?;
+    let (draft, mut file) = create_draft(path)?;
     let written = file.write_all(bytes).and_then(|()| {
         permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;
         file.sync_all()?;
@@ -51,7 +51,7 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
 }
 
 /// Creates a file in the same folder. Its name is short because the target's own name may have the maximum length.
-fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
+fn create_draft(path: &Path) -> io::Result<(PathBuf, File)> {
     if path.file_name().is_none() {
         return Err(io::Error::other("it is not a file name"));
     }

@@ -86,7 +86,7 @@ impl StoreError {
 
 impl Problem {
     /// Classifies an `SQLite` error. `patience` is the time that the call was allowed to wait.
-    pub(crate) fn of(error: &rusqlite::Error, patience: Duration) -> Self {
+    pub(crate) fn from_sqlite(error: &rusqlite::Error, patience: Duration) -> Self {
         match error.sqlite_error_code() {
             Some(
                 ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed,

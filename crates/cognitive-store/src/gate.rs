@@ -16,7 +16,7 @@ pub(crate) struct ConnectionGate {
 
 impl Default for ConnectionGate {
     fn default() -> Self {
-        Self::of(1)
+        Self::new(1)
     }
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct GatePass<'a>(&'a ConnectionGate);
 
 impl ConnectionGate {
     /// Creates a semaphore with this many places.
-    pub(crate) fn of(places: usize) -> Self {
+    pub(crate) fn new(places: usize) -> Self {
         Self { places: Lock::new(places), free: Condvar::new() }
     }
 
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn so_many_at_a_time() {
-        let gate = ConnectionGate::of(2);
+        let gate = ConnectionGate::new(2);
         let first = gate.enter(Duration::ZERO);
         let _second = gate.enter(Duration::ZERO).unwrap();
         assert!(first.is_some() && gate.enter(Duration::ZERO).is_none());

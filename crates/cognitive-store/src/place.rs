@@ -74,7 +74,7 @@ pub(crate) fn narrow(path: &Path) -> io::Result<()> {
     }
     platform::close_to_others(path)?;
     for suffix in ["-wal", "-shm"] {
-        let beside = beside(path, suffix);
+        let beside = with_suffix(path, suffix);
         if fs::symlink_metadata(&beside).is_ok_and(|found| found.is_file()) {
             platform::close_to_others(&beside)?;
         }
@@ -82,7 +82,7 @@ pub(crate) fn narrow(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name: OsString = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -263,7 +263,9 @@ impl Store {
             #[cfg(feature = "postgres")]
             Backend::Server(_) => return Err(Problem::NotAFile("a server")),
         };
-        file.with(patience, |connection| work(connection).map_err(|error| Problem::of(&error, patience)))
+        file.with(patience, |connection| {
+            work(connection).map_err(|error| Problem::from_sqlite(&error, patience))
+        })
     }
 }
 

@@ -38,7 +38,7 @@ pub fn skipped_by(process: u32) -> Vec<SkippedTest> {
     let list = file_of(process).and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
     let entry = |line: &str| {
         let (word, test) = line.split_once(' ')?;
-        Some(SkippedTest { lack: Lack::of(word)?, test: test.to_owned() })
+        Some(SkippedTest { lack: Lack::from_word(word)?, test: test.to_owned() })
     };
     let mut skipped: Vec<SkippedTest> = list.lines().filter_map(entry).collect();
     skipped.sort();

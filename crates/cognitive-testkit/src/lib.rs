@@ -299,7 +299,7 @@ impl Lack {
         }
     }
 
-    fn of(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|lack| lack.word() == word)
     }
 }
@@ -314,7 +314,7 @@ pub fn skip(lack: Lack) {
     let may_lack = env::var("COGN_TEST_MAY_LACK").unwrap_or_default();
     let forgiven = may_lack.split(',').any(|word| word.trim() == lack.word());
     assert!(
-        may_lack.split(',').all(|word| word.trim().is_empty() || Lack::of(word.trim()).is_some()),
+        may_lack.split(',').all(|word| word.trim().is_empty() || Lack::from_word(word.trim()).is_some()),
         "`COGN_TEST_MAY_LACK` has a word that nothing is called by: {may_lack}"
     );
     let word = lack.word();

@@ -235,7 +235,7 @@ fn show(args: &ShowArgs, store: &Store, printer: &Printer) -> Result<Exit, Store
             if place > 0 {
                 printer.out("");
             }
-            printer.table(&summary::of(row));
+            printer.table(&summary::table(row));
         }
         printer.notice(format!("{FAINT}`--json` shows the complete receipt{FAINT:#}"));
     }

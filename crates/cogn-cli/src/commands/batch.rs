@@ -282,17 +282,17 @@ fn distinct_files(args: &BatchArgs) -> Result<(), Failure> {
 
 fn row_file(path: &Path) -> Result<RowFile, Failure> {
     let format =
-        RowFormat::of(path).ok_or_else(|| unknown(path, "`.jsonl`, `.csv`, `.tsv` or `.parquet`"))?;
+        RowFormat::from_path(path).ok_or_else(|| unknown(path, "`.jsonl`, `.csv`, `.tsv` or `.parquet`"))?;
     Ok(RowFile { path: path.to_owned(), format })
 }
 
 fn target(args: &BatchArgs) -> Result<AnswerTarget, Failure> {
     let path = args.output.clone().unwrap_or_default();
-    let format = RowFormat::of(&path).filter(|format| *format != RowFormat::Csv);
+    let format = RowFormat::from_path(&path).filter(|format| *format != RowFormat::Csv);
     let format = format.ok_or_else(|| unknown(&path, "`.jsonl` or `.parquet`"))?;
     let failed = args.failed.clone();
     if let Some(failed) =
-        failed.as_deref().filter(|failed| RowFormat::of(failed) != Some(RowFormat::JsonLines))
+        failed.as_deref().filter(|failed| RowFormat::from_path(failed) != Some(RowFormat::JsonLines))
     {
         return Err(unknown(failed, "`.jsonl`"));
     }

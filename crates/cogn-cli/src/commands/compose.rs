@@ -86,7 +86,7 @@ struct PlanWithCost<'p> {
 
 fn planned(args: &PlanArgs, library: &Library) -> Result<(Overview, Option<CostCeiling>), Failure> {
     let module = library.load(&args.module)?;
-    let ceiling = args.cost.then(|| plan_cost::of(&module, library, &args.provider, args.input_bytes));
+    let ceiling = args.cost.then(|| plan_cost::ceiling(&module, library, &args.provider, args.input_bytes));
     Ok((overview(library, &module)?, ceiling.transpose()?))
 }
 

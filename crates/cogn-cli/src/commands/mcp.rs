@@ -136,7 +136,7 @@ impl McpBackend for AgentBackend {
     }
 
     fn admit(&self, _: &Extensions) -> Result<Admission, Failure> {
-        Ok(Admission::of(self.options.clone()))
+        Ok(Admission::new(self.options.clone()))
     }
 
     fn findings(&self, name: &str) -> Result<Value, Failure> {

@@ -16,7 +16,7 @@ use crate::text_table::TextTable;
 pub(super) const USUAL_INPUT_BYTES: u64 = 4096;
 
 /// Returns the ceiling for the configured and typed models and limits.
-pub(super) fn of(
+pub(super) fn ceiling(
     module: &Module,
     library: &Library,
     typed: &ProviderArgs,

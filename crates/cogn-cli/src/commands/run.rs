@@ -111,7 +111,7 @@ enum EnvelopeForm {
 
 impl EnvelopeForm {
     /// Returns the output format; the default is a card on a terminal and one line in a pipe.
-    fn of(args: &RunArgs, printer: &Printer) -> Self {
+    fn from_args(args: &RunArgs, printer: &Printer) -> Self {
         match (args.pretty, args.json, args.view) {
             (true, ..) => Self::Indented,
             (_, true, _) => Self::Line,
@@ -186,7 +186,7 @@ fn answer(args: &RunArgs, prepared: Result<PreparedRun, Failure>, printer: &Prin
         printer.error(message, Some("The envelope has it; name another folder with `--media-out`"));
     }
     let text = as_text(args, &envelope);
-    let form = EnvelopeForm::of(args, printer);
+    let form = EnvelopeForm::from_args(args, printer);
     if args.stream.is_none() {
         show(args, form, (&envelope, &text), printer);
     }

@@ -72,7 +72,7 @@ fn roles(name: &str, words: &[String]) -> Result<Roles, Failure> {
                 .suggest(format!("Use some of: {known}"))
         })
     };
-    words.iter().map(role).collect::<Result<Vec<_>, _>>().map(Roles::of)
+    words.iter().map(role).collect::<Result<Vec<_>, _>>().map(Roles::from_roles)
 }
 
 fn key_named(name: &str, key: &str) -> Result<ApiKey, Failure> {

@@ -143,7 +143,7 @@ mod tests {
         let envelope = Envelope::from_value(envelope).unwrap();
         let usage = Some(Usage::new(30, 4));
         let node = |name: &str, began: f64, took: f64| {
-            let mut node = Trace::of(name, "1.0.0", &envelope, took, usage);
+            let mut node = Trace::from_envelope(name, "1.0.0", &envelope, took, usage);
             node.started_ms = began;
             node
         };
@@ -177,8 +177,9 @@ mod tests {
         let envelope = Envelope::from_value(envelope).unwrap();
         let because = Some("`$.data.warmth == 'cold'` does not hold".to_owned());
         let skipped = Trace::unfinished("text-classifier", PartState::Skipped).because(because);
-        let greeter = Trace::of("greeter", "1.0.0", &envelope, part, None);
-        let trace = Trace::of("./visit", "1.0.0", &envelope, whole, None).with_parts(vec![greeter, skipped]);
+        let greeter = Trace::from_envelope("greeter", "1.0.0", &envelope, part, None);
+        let trace = Trace::from_envelope("./visit", "1.0.0", &envelope, whole, None)
+            .with_parts(vec![greeter, skipped]);
         let lines = waterfall(&trace, CELLS).lines(Some(width)).into_iter();
         let mut bare = lines.map(|line| anstream::adapter::strip_str(&line).to_string());
         let head = bare.next().unwrap();

@@ -163,7 +163,7 @@ impl Obtainer<'_> {
             }
             PackageSource::Oci(reference) => {
                 let client =
-                    OciClient::named_by_others(&reference.host, registry_login::of(&reference.host)?)?;
+                    OciClient::named_by_others(&reference.host, registry_login::find(&reference.host)?)?;
                 self.of_oci(trusting(client)?, reference).await
             }
             other => Err(PackageError::new(format!("the index may not name this source: `{other}`"))
@@ -190,7 +190,7 @@ impl Obtainer<'_> {
 
     /// Returns a client with the login of this host.
     pub(crate) fn oci_client(&self, reference: &OciReference) -> Result<OciClient, PackageError> {
-        let login = registry_login::of(&reference.host)?;
+        let login = registry_login::find(&reference.host)?;
         trusting(OciClient::new(&reference.host, login, self.reach.plain_http)?)
     }
 

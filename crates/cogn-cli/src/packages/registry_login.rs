@@ -21,7 +21,7 @@ const HELPER_TIME: Duration = Duration::from_mins(1);
 const MAX_LENGTH: u64 = 1 << 20;
 
 /// Returns the login of a host, if there is one.
-pub(crate) fn of(host: &str) -> Result<Option<Credentials>, PackageError> {
+pub(crate) fn find(host: &str) -> Result<Option<Credentials>, PackageError> {
     if let Some(credentials) = of_environment(host)? {
         return Ok(Some(credentials));
     }

@@ -8,7 +8,7 @@ use cognitive_testkit::{Lack, skip};
 use serde_json::{Value, json};
 
 use crate::model::recorded;
-use crate::stage::{Stage, beside, lasting, node, printed_with_line, python_with};
+use crate::stage::{Stage, fixture_path, lasting, node, printed_with_line, python_with};
 
 /// Compares the results of a client with the output of the command line for the same runs.
 fn check(stage: &Stage, seen: &Value) {
@@ -90,7 +90,7 @@ fn node_command(stage: &Stage, folder: &Path, world: &Path) -> Command {
     let packages = stage.home.path().join("node_modules");
     std::os::unix::fs::symlink(folder.join("node_modules"), packages).unwrap();
     let copy = stage.home.path().join("client.mjs");
-    std::fs::copy(beside("client.mjs"), &copy).unwrap();
+    std::fs::copy(fixture_path("client.mjs"), &copy).unwrap();
     let mut command = stage.command("node");
     command.arg(copy).arg(world);
     command
@@ -103,7 +103,7 @@ fn api_007_the_python_client_runs_every_module() {
     let stage = Stage::new();
     let world = stage.world(json!({}));
     let mut command = stage.command(python);
-    command.arg(beside("client.py")).arg(world);
+    command.arg(fixture_path("client.py")).arg(world);
     let seen = seen(&stage, command);
     check(&stage, &seen);
     assert_eq!(seen["prompts"], seen["tools"]);

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::fixture_server::FixtureServing;
 use crate::project;
-use crate::stage::{beside, mcp_suite};
+use crate::stage::{fixture_path, mcp_suite};
 
 /// The result of each check of each scenario.
 type Verdicts = BTreeMap<String, BTreeMap<String, bool>>;
@@ -66,7 +66,8 @@ fn required(packages: &Path, revision: &str) -> BTreeSet<String> {
 
 /// Returns the expected failures of this server, as `scenario` or `scenario:check`, with the reasons.
 fn expected(revision: &str, place: &str) -> BTreeMap<String, String> {
-    let all: Value = serde_json::from_slice(&fs::read(beside("expected_failures.json")).unwrap()).unwrap();
+    let all: Value =
+        serde_json::from_slice(&fs::read(fixture_path("expected_failures.json")).unwrap()).unwrap();
     let mut reasons = BTreeMap::new();
     for (reason, names) in all[revision][place].as_object().unwrap() {
         for name in names.as_array().unwrap() {

@@ -66,7 +66,7 @@ impl McpBackend for FixtureBackend {
     }
 
     fn admit(&self, _: &Extensions) -> Result<Admission, Failure> {
-        Ok(Admission::of(RunOptions::default()))
+        Ok(Admission::new(RunOptions::default()))
     }
 
     fn findings(&self, name: &str) -> Result<Value, Failure> {

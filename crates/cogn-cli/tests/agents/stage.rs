@@ -117,7 +117,7 @@ pub(crate) fn lasting(mut envelope: Value) -> Value {
 }
 
 /// Returns the path of a file in the folder of these tests.
-pub(crate) fn beside(name: &str) -> PathBuf {
+pub(crate) fn fixture_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agents").join(name)
 }
 

@@ -53,7 +53,7 @@ impl HostileTar {
 #[test]
 fn sec_021_hostile_archives_are_refused_whole() {
     let place = Place::new();
-    let archive = place.beside("hostile.tar.gz");
+    let archive = place.sibling("hostile.tar.gz");
     let long = format!("labels/{}", "d/".repeat(40));
     for (path, kind, words) in [
         ("labels/../../../home/precious", b'0', "its path leaves the folder"),
@@ -86,7 +86,7 @@ fn sec_021_hostile_archives_are_refused_whole() {
 fn modules_with_names_that_are_none_are_refused() {
     let place = Place::new();
     for name in ["../x", "con", "a/b", ".hidden"] {
-        let folder = place.beside("evil");
+        let folder = place.sibling("evil");
         fs::create_dir_all(folder.join("tests")).unwrap();
         for (path, text) in module_files(name, "1.0.0") {
             fs::write(folder.join(path), text).unwrap();
@@ -104,9 +104,9 @@ fn a_link_in_the_place_of_a_module_or_of_the_lock_file_leads_nowhere() {
     let place = Place::new();
     let archive = place.packed("labels", "1.0.0");
     fs::create_dir_all(place.path("cognitive/modules")).unwrap();
-    fs::create_dir(place.beside("victim")).unwrap();
-    fs::write(place.beside("victim/file"), "mine").unwrap();
-    std::os::unix::fs::symlink(place.beside("victim"), place.path("cognitive/modules/labels")).unwrap();
+    fs::create_dir(place.sibling("victim")).unwrap();
+    fs::write(place.sibling("victim/file"), "mine").unwrap();
+    std::os::unix::fs::symlink(place.sibling("victim"), place.path("cognitive/modules/labels")).unwrap();
     place.refused(&["add", &archive], "");
     place.refused(&["add", "--force", &archive], "a link or a file has its name");
 }

@@ -8,7 +8,7 @@ use crate::place::{Place, module_files};
 
 /// Creates a repository with a module in `modules/labels`, and the additions of `more`.
 fn repository(place: &Place, more: impl FnOnce(&Path)) -> String {
-    let folder = place.beside("repository");
+    let folder = place.sibling("repository");
     for (path, text) in module_files("labels", "1.0.0") {
         let path = folder.join("modules/labels").join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -38,14 +38,14 @@ fn reg_004_a_folder_is_added_by_branch_or_tag_and_kept_by_its_commit() {
     let place = Place::new();
     let url = repository(&place, |_| ());
     place.json(&["add", &format!("{url}#path=modules/labels@main")]);
-    let commit = git(&place.beside("repository"), &["rev-parse", "HEAD"]);
+    let commit = git(&place.sibling("repository"), &["rev-parse", "HEAD"]);
     let locked = place.locked("labels");
     assert_eq!(locked["resolved"], format!("{url}#path=modules/labels@{commit}"));
     assert_eq!(locked["sha256"], place.json(&["pack", "labels"])["sha256"]);
     assert!(place.runs("labels"));
 
-    fs::write(place.beside("repository/modules/labels/prompt.md"), "Label it well.").unwrap();
-    git(&place.beside("repository"), &["commit", "-qam", "second"]);
+    fs::write(place.sibling("repository/modules/labels/prompt.md"), "Label it well.").unwrap();
+    git(&place.sibling("repository"), &["commit", "-qam", "second"]);
     fs::remove_dir_all(place.path("cognitive")).unwrap();
     place.json(&["add", "--locked"]);
     assert_eq!(
@@ -63,7 +63,7 @@ fn reg_004_a_folder_is_added_by_branch_or_tag_and_kept_by_its_commit() {
     );
     place.refused(&["add", &format!("{url}#path=nowhere")], "git failed: ");
     place.refused(&["add", &format!("{url}#path=modules/labels@no-such-branch")], "git failed: ");
-    place.refused(&["add", &format!("git+file://{}", place.beside("absent").display())], "git failed: ");
+    place.refused(&["add", &format!("git+file://{}", place.sibling("absent").display())], "git failed: ");
 }
 
 // A hook, a filter, a submodule that names a program, a link: none is executed, and files outside the module format are
@@ -71,7 +71,7 @@ fn reg_004_a_folder_is_added_by_branch_or_tag_and_kept_by_its_commit() {
 #[test]
 fn hostile_repositories_run_nothing_and_write_nothing() {
     let place = Place::new();
-    let trap = place.beside("sprung");
+    let trap = place.sibling("sprung");
     let url = repository(&place, |folder| {
         for hook in ["post-checkout", "post-merge", "reference-transaction", "post-index-change"] {
             let path = folder.join(".git/hooks").join(hook);
@@ -99,24 +99,24 @@ fn hostile_repositories_run_nothing_and_write_nothing() {
         ("url = -u./payload".to_owned(), "gitmodules"),
     ] {
         let text = format!("[submodule \"x\"]\n\tpath = x\n\t{submodule}\n");
-        fs::write(place.beside("repository/.gitmodules"), text).unwrap();
-        git(&place.beside("repository"), &["commit", "-qam", "submodule"]);
+        fs::write(place.sibling("repository/.gitmodules"), text).unwrap();
+        git(&place.sibling("repository"), &["commit", "-qam", "submodule"]);
         let said = place.refused(&["add", &format!("{url}#path=modules/labels")], "git failed: ");
         assert!(said.err.contains(words), "{}", said.err);
-        git(&place.beside("repository"), &["reset", "-q", "--hard", "HEAD~1"]);
+        git(&place.sibling("repository"), &["reset", "-q", "--hard", "HEAD~1"]);
     }
     assert!(!trap.exists());
 
-    std::os::unix::fs::symlink("/etc/passwd", place.beside("repository/modules/labels/link")).unwrap();
-    git(&place.beside("repository"), &["add", "-A"]);
-    git(&place.beside("repository"), &["commit", "-qm", "link"]);
+    std::os::unix::fs::symlink("/etc/passwd", place.sibling("repository/modules/labels/link")).unwrap();
+    git(&place.sibling("repository"), &["add", "-A"]);
+    git(&place.sibling("repository"), &["commit", "-qm", "link"]);
     place.refused(&["add", &format!("{url}#path=modules/labels")], "invalid archive: it is a link");
 }
 
 #[test]
 fn addresses_that_would_run_something_are_no_addresses() {
     let place = Place::new();
-    let trap = place.beside("sprung");
+    let trap = place.sibling("sprung");
     for source in [
         format!("ext::sh -c 'touch {}'", trap.display()),
         format!("git+ext::sh -c 'touch {}'", trap.display()),

@@ -15,7 +15,7 @@ fn served(place: &Place, options: &serde_json::Value) -> WebServer {
         place.packed("labels", version);
     }
     place.packed("other", "0.1.0");
-    let folder = place.beside("packages");
+    let folder = place.sibling("packages");
     fs::write(folder.join("registry.json"), options.to_string()).unwrap();
     place.json(&["registry", "build", folder.to_str().unwrap(), "--namespace", "acme", "--author", "Acme"]);
     let server = WebServer::new();
@@ -115,7 +115,7 @@ fn an_index_of_the_old_form_leads_to_no_address_inside() {
         (pinned, "scheme is not allowed"),
         (format!("oci://127.0.0.1:{port}/acme/labels:1.0.0"), "address is not public"),
         (format!("oci://localhost:{port}/acme/labels:1.0.0"), "address is not public"),
-        (format!("git+file://{}#path=m", place.beside("repository").display()), "the index may not name"),
+        (format!("git+file://{}#path=m", place.sibling("repository").display()), "the index may not name"),
         (format!("git+ssh://127.0.0.1:{port}/x.git"), "the index may not name"),
         (format!("git+https://127.0.0.1:{port}/x.git"), "the index may not name"),
     ] {
@@ -166,13 +166,13 @@ fn an_archive_on_the_web_is_added_with_its_hash_and_kept_by_it() {
 #[test]
 fn reg_004_a_folder_of_a_repository_comes_from_a_github_of_ones_own() {
     let place = Place::new();
-    let folder = place.beside("repository");
+    let folder = place.sibling("repository");
     for (path, text) in crate::place::module_files("labels", "1.0.0") {
         let path = folder.join("repo-1/modules/labels").join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    let archive = place.beside("repo.tar.gz");
+    let archive = place.sibling("repo.tar.gz");
     let packed = std::process::Command::new("tar")
         .args(["-czf", archive.to_str().unwrap(), "-C"])
         .arg(&folder)
@@ -208,7 +208,7 @@ fn reg_001_what_is_built_is_valid_under_the_published_schema() {
     let options = json!({ "url": "https://example.com/packages",
         "deprecated": { "other": { "at": "2026-01-01T00:00:00Z", "successor": "labels", "reason": "labels is better" } } });
     let _server = served(&place, &options);
-    let index = fs::read_to_string(place.beside("packages/index.json")).unwrap();
+    let index = fs::read_to_string(place.sibling("packages/index.json")).unwrap();
     let index: serde_json::Value = serde_json::from_str(&index).unwrap();
     for name in ["labels", "other"] {
         let entry = &index["modules"][name];

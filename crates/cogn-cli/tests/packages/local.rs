@@ -26,7 +26,7 @@ fn reg_002_the_same_folder_is_the_same_bytes_on_any_day_and_in_any_place() {
 fn add_update_and_remove_keep_the_lock_file_right() {
     let place = Place::new();
     let (one, two) = (place.packed("labels", "1.0.0"), place.packed("labels", "1.1.0"));
-    let source = place.beside("newest.tar.gz").display().to_string();
+    let source = place.sibling("newest.tar.gz").display().to_string();
     fs::copy(&one, &source).unwrap();
     let added = place.json(&["add", &source]);
     assert_eq!(added["modules"][0]["outcome"], "added");
@@ -76,7 +76,7 @@ fn the_lock_file_brings_the_same_modules_to_another_checkout() {
     );
     // The archive was replaced meanwhile.
     fs::remove_dir_all(place.path("cognitive")).unwrap();
-    fs::copy(place.packed("labels", "2.0.0"), place.beside("packages/labels-1.0.0.tar.gz")).unwrap();
+    fs::copy(place.packed("labels", "2.0.0"), place.sibling("packages/labels-1.0.0.tar.gz")).unwrap();
     place.refused(&["add"], "`labels` differs from the lock file");
 }
 
@@ -100,7 +100,7 @@ fn a_failed_installation_leaves_the_old_one_running() {
 fn a_user_has_a_folder_too_and_a_project_comes_before_it() {
     let place = Place::new();
     place.json(&["add", "--user", &place.packed("labels", "1.0.0")]);
-    assert!(place.beside("home/.cognitive/cognitive.lock").is_file() && !place.path("cognitive").exists());
+    assert!(place.sibling("home/.cognitive/cognitive.lock").is_file() && !place.path("cognitive").exists());
     assert!(place.runs("labels"));
     place.json(&["add", &place.packed("labels", "1.1.0")]);
     let list = place.json(&["list"]).to_string();
@@ -112,7 +112,7 @@ fn a_user_has_a_folder_too_and_a_project_comes_before_it() {
 #[test]
 fn signatures_are_asked_for_and_remembered() {
     let place = Place::new();
-    let key = place.beside("key").display().to_string();
+    let key = place.sibling("key").display().to_string();
     let made = place.json(&["sign", "--generate", &key]);
     let public = made["key"].as_str().unwrap().to_owned();
     let (one, two, unsigned) =
@@ -127,7 +127,7 @@ fn signatures_are_asked_for_and_remembered() {
     // Another archive with the signature of this one.
     fs::copy(&unsigned, &two).unwrap();
     place.refused(&["add", &two, "--key", &format!("{key}.pub")], "from none of the trusted keys");
-    let other = place.beside("other").display().to_string();
+    let other = place.sibling("other").display().to_string();
     place.json(&["sign", "--generate", &other]);
     place.refused(&["add", &one, "--key", &format!("{other}.pub")], "from none of the trusted keys");
     place.refused(&["sign", "--generate", &key], "the file exists: ");
@@ -141,7 +141,7 @@ fn minisign_itself_accepts_our_signatures_and_we_accept_its() {
     };
     assert!(version.status.success());
     let place = Place::new();
-    let (key, archive) = (place.beside("key").display().to_string(), place.packed("labels", "1.0.0"));
+    let (key, archive) = (place.sibling("key").display().to_string(), place.packed("labels", "1.0.0"));
     place.json(&["sign", "--generate", &key]);
     place.json(&["sign", &archive, "--secret-key", &key]);
     let minisign = |args: &[&str]| {
@@ -149,7 +149,7 @@ fn minisign_itself_accepts_our_signatures_and_we_accept_its() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     minisign(&["-V", "-p", &format!("{key}.pub"), "-m", &archive]);
-    let theirs = place.beside("theirs").display().to_string();
+    let theirs = place.sibling("theirs").display().to_string();
     minisign(&["-G", "-W", "-p", &format!("{theirs}.pub"), "-s", &theirs]);
     fs::remove_file(format!("{archive}.minisig")).unwrap();
     minisign(&["-S", "-W", "-s", &theirs, "-m", &archive]);
@@ -162,5 +162,5 @@ fn names_that_are_paths_are_never_removed() {
     for name in ["../../home/precious", "..", "/", "con", &"a".repeat(4_000)] {
         place.refused(&["remove", name, "--force"], "invalid package name: ");
     }
-    assert_eq!(fs::read_to_string(place.beside("home/precious")).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(place.sibling("home/precious")).unwrap(), "mine");
 }

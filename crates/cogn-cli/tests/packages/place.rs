@@ -30,7 +30,7 @@ impl Place {
     }
 
     /// Returns a path next to the project.
-    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+    pub(crate) fn sibling(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
@@ -96,7 +96,7 @@ impl Place {
 
     /// Writes a module next to the project, and returns its path.
     pub(crate) fn module(&self, name: &str, version: &str) -> String {
-        let folder = self.beside(&format!("sources/{version}/{name}"));
+        let folder = self.sibling(&format!("sources/{version}/{name}"));
         fs::create_dir_all(folder.join("tests")).unwrap();
         for (path, text) in module_files(name, version) {
             fs::write(folder.join(path), text).unwrap();
@@ -106,7 +106,7 @@ impl Place {
 
     /// Packs such a module, and returns the path of the archive.
     pub(crate) fn packed(&self, name: &str, version: &str) -> String {
-        let (folder, out) = (self.module(name, version), self.beside("packages"));
+        let (folder, out) = (self.module(name, version), self.sibling("packages"));
         let said = self.run(&["pack", &folder, "-o", out.to_str().unwrap()]);
         assert_eq!(said.code, Some(0), "{}", said.err);
         said.out.trim().to_owned()
@@ -114,7 +114,7 @@ impl Place {
 
     /// Returns whether the installed module runs, with a recorded reply.
     pub(crate) fn runs(&self, name: &str) -> bool {
-        let reply = self.beside("reply.json");
+        let reply = self.sibling("reply.json");
         let answer = good_answer(&json!({ "rationale": "Because.", "label": "a" }));
         fs::write(&reply, answer.to_string()).unwrap();
         let run = ["run", name, "--set", "text=x", "--provider", "replay", "--reply"];

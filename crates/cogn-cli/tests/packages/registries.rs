@@ -79,7 +79,7 @@ fn signed_packages_carry_their_signature_in_the_manifest() {
     let Some(registry) = TestRegistry::open() else { return };
     let place = Place::new();
     let (key, repository) =
-        (place.beside("key").display().to_string(), format!("oci://{}/labels", registry.host));
+        (place.sibling("key").display().to_string(), format!("oci://{}/labels", registry.host));
     place.json(&["sign", "--generate", &key]);
     place.json(&["publish", &place.module("labels", "1.0.0"), &repository, "--secret-key", &key]);
     place.json(&["publish", &place.module("labels", "1.1.0"), &repository]);
@@ -121,11 +121,11 @@ fn the_login_comes_from_docker_podman_a_helper_or_the_environment_and_is_never_s
     // `docker login` writes the same file.
     let auth = base64_of(&format!("{REGISTRY_USER}:{REGISTRY_PASSWORD}"));
     let config = json!({ "auths": { registry.host.as_str(): { "auth": auth } } });
-    let podman = place.beside("auth.json");
+    let podman = place.sibling("auth.json");
     fs::write(&podman, config.to_string()).unwrap();
     assert_eq!(with(&[("REGISTRY_AUTH_FILE", podman.to_str().unwrap())]).0, Some(0));
-    fs::create_dir(place.beside("home/.docker")).unwrap();
-    fs::write(place.beside("home/.docker/config.json"), config.to_string()).unwrap();
+    fs::create_dir(place.sibling("home/.docker")).unwrap();
+    fs::write(place.sibling("home/.docker/config.json"), config.to_string()).unwrap();
     place.json(&["add", &repository]);
     assert!(place.runs("labels"));
 }
@@ -137,7 +137,7 @@ fn a_helper_that_keeps_logins_is_asked() {
 
     let Some(registry) = TestRegistry::with_login() else { return };
     let place = Place::new();
-    let (bin, config) = (place.beside("bin"), place.beside("home/.docker"));
+    let (bin, config) = (place.sibling("bin"), place.sibling("home/.docker"));
     fs::create_dir(&bin).unwrap();
     fs::create_dir(&config).unwrap();
     let helper = bin.join("docker-credential-ours");
@@ -185,7 +185,7 @@ fn skopeo_copies_a_package_to_another_place() {
         ])
         .arg(format!("docker://{}/labels:1.0.0", registry.host))
         .arg(format!("docker://{}/mirror/labels:1.0.0", registry.host))
-        .env("HOME", place.beside("home"))
+        .env("HOME", place.sibling("home"))
         .output()
         .unwrap();
     assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));

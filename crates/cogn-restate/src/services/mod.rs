@@ -66,7 +66,7 @@ pub struct WorkerOffer {
 impl WorkerOffer {
     /// Collects all services of a worker.
     #[must_use]
-    pub fn of(worker: &Arc<DurableWorker>) -> Self {
+    pub fn for_worker(worker: &Arc<DurableWorker>) -> Self {
         let mut offer =
             Self { endpoint: Endpoint::builder().build(), services: Vec::new(), left_out: Vec::new() };
         let mut builder = Endpoint::builder();

@@ -79,7 +79,7 @@ fn start(
     at: SocketAddr,
 ) -> (SocketAddr, tokio::runtime::Runtime) {
     let worker = Arc::new(DurableWorker::new(runtime(model, modules, config)));
-    let offer = WorkerOffer::of(&worker);
+    let offer = WorkerOffer::for_worker(&worker);
     assert!(offer.left_out.is_empty(), "{:?}", offer.left_out);
     let options = ListenOptions::at(at);
     let serving = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

@@ -39,7 +39,7 @@ pub enum RowFormat {
 impl RowFormat {
     /// Returns the format for a file extension.
     #[must_use]
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
         match ending.as_str() {
             "jsonl" | "ndjson" | "json" => Some(Self::JsonLines),

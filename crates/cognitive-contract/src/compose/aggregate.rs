@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    fn of(strategy: Aggregate, values: Value) -> Value {
+    fn aggregated(strategy: Aggregate, values: Value) -> Value {
         let Value::Array(values) = values else { panic!("no list") };
         aggregate(strategy, values, None).unwrap()
     }
@@ -86,17 +86,17 @@ mod tests {
             { "a": { "z": { "r": 2 } }, "b": null },
         ]);
         let merged = json!({ "a": { "x": 1, "y": [3], "z": { "q": 1, "r": 2 } }, "b": null, "c": 2 });
-        assert_eq!(of(Aggregate::Merge, values), merged);
+        assert_eq!(aggregated(Aggregate::Merge, values), merged);
     }
 
     #[test]
     fn comp_012_a_missing_result_erases_nothing() {
-        assert_eq!(of(Aggregate::Merge, json!([{ "a": 1 }, null])), json!({ "a": 1 }));
-        assert_eq!(of(Aggregate::First, json!([null, { "a": 1 }, { "b": 2 }])), json!({ "a": 1 }));
-        assert_eq!(of(Aggregate::Array, json!([{ "a": 1 }, null])), json!([{ "a": 1 }, null]));
+        assert_eq!(aggregated(Aggregate::Merge, json!([{ "a": 1 }, null])), json!({ "a": 1 }));
+        assert_eq!(aggregated(Aggregate::First, json!([null, { "a": 1 }, { "b": 2 }])), json!({ "a": 1 }));
+        assert_eq!(aggregated(Aggregate::Array, json!([{ "a": 1 }, null])), json!([{ "a": 1 }, null]));
         for strategy in [Aggregate::Merge, Aggregate::First] {
-            assert_eq!(of(strategy, json!([null, null])), Value::Null);
-            assert_eq!(of(strategy, json!([])), Value::Null);
+            assert_eq!(aggregated(strategy, json!([null, null])), Value::Null);
+            assert_eq!(aggregated(strategy, json!([])), Value::Null);
         }
     }
 

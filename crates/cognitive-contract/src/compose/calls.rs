@@ -102,7 +102,7 @@ pub struct Directives {
 #[must_use]
 pub fn directives(prompt: &str) -> Directives {
     let mut found = Directives::default();
-    let mut parentheses = Parentheses::of(prompt);
+    let mut parentheses = Parentheses::pair_up(prompt);
     let mut at = 0;
     while let Some(offset) = prompt.get(at..).and_then(|rest| rest.find(['@', '{'])) {
         let start = at + offset;
@@ -266,7 +266,7 @@ struct Parentheses {
 }
 
 impl Parentheses {
-    fn of(text: &str) -> Self {
+    fn pair_up(text: &str) -> Self {
         let mut pairs: Vec<(usize, Option<usize>)> = Vec::new();
         let mut open: Vec<usize> = Vec::new();
         for (at, byte) in text.bytes().enumerate() {

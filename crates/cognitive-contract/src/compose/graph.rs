@@ -31,7 +31,7 @@ pub struct Need {
 impl Need {
     /// A required module, in any version.
     #[must_use]
-    pub fn of(name: impl Into<String>) -> Self {
+    pub fn required(name: impl Into<String>) -> Self {
         Self { name: name.into(), range: VersionRange::any(), optional: false, fallback: None }
     }
 }

@@ -207,7 +207,7 @@ impl CompositionPlan {
         for call in calls {
             let optional = call.options.optional;
             match declared.get(call.module.as_str()) {
-                None => needs.push(Need { optional, ..Need::of(call.module.as_str()) }),
+                None => needs.push(Need { optional, ..Need::required(call.module.as_str()) }),
                 // The part is optional in `requires`, but required by this call.
                 Some(part) if part.optional && !optional => needs.push(Need { optional, ..part.need() }),
                 Some(_) => {}
@@ -218,7 +218,7 @@ impl CompositionPlan {
         if asks {
             let of = |call: &Call| match declared.get(call.module.as_str()) {
                 Some(part) => part.need(),
-                None => Need::of(call.module.as_str()),
+                None => Need::required(call.module.as_str()),
             };
             certain.extend(calls.iter().map(of));
         }

@@ -109,7 +109,7 @@ pub struct AcceptedForm {
 impl AcceptedForm {
     /// The accepted types, without further limits.
     #[must_use]
-    pub fn of(types: &'static [MediaType]) -> Self {
+    pub fn from_types(types: &'static [MediaType]) -> Self {
         Self { types, longest_side: None, largest: None, keep_metadata: false }
     }
 

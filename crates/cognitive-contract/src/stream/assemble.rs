@@ -112,8 +112,8 @@ impl<'a> Assembler<'a> {
         };
         // A success is complete; for a failed stream the client needs the session id to resume it.
         if let (false, Some(session_id)) = (envelope.ok(), session_id) {
-            envelope.set_beside("streaming", Value::Bool(true));
-            envelope.set_beside("session_id", Value::String(session_id));
+            envelope.set_extra_member("streaming", Value::Bool(true));
+            envelope.set_extra_member("session_id", Value::String(session_id));
         }
         envelope
     }
@@ -205,7 +205,7 @@ fn seal(members: Members, strictness: Strictness<'_>, pieces: Vec<(u64, StreamPi
         refused(&found, own.filter(|data| !data.is_empty()).or_else(|| replay(pieces)))
     };
     // A chunk has usage next to `meta`, an envelope inside it.
-    envelope.take_beside(USAGE);
+    envelope.take_extra_member(USAGE);
     if let Some(usage) = usage {
         envelope.meta_mut().extra.insert(USAGE.to_owned(), usage);
     }

@@ -206,7 +206,7 @@ impl<'a> From<&'a Chunk> for ChunkWire<'a> {
                 meta: FinalMeta(envelope.meta()),
                 data: envelope.data(),
                 usage: envelope.meta().extra.get(USAGE),
-                emitted: envelope.beside(EMITTED),
+                emitted: envelope.extra_member(EMITTED),
             }),
             Chunk::Error { session_id, envelope, recovery } => {
                 let (error, partial_data) = match envelope.outcome() {
@@ -223,7 +223,7 @@ impl<'a> From<&'a Chunk> for ChunkWire<'a> {
                     meta: envelope.meta(),
                     error,
                     partial_data,
-                    emitted: envelope.beside(EMITTED),
+                    emitted: envelope.extra_member(EMITTED),
                 })
             }
             Chunk::Heartbeat => Self::Heartbeat(HeartbeatWire {}),

@@ -48,7 +48,7 @@ struct TimedLogin {
 
 impl Login {
     /// Returns the login of the holder of a key.
-    pub(super) fn of(key: &ApiKey) -> Self {
+    pub(super) fn from_key(key: &ApiKey) -> Self {
         Self { name: key.name.as_str().into(), roles: key.roles }
     }
 }
@@ -63,7 +63,7 @@ impl Logins {
     /// Logs in the holder of a key, and returns the secret for the cookie.
     pub(crate) fn begin(&self, key: &ApiKey, now: Instant) -> String {
         let secret = new_secret();
-        let login = TimedLogin { login: Login::of(key), until: now + LIFETIME };
+        let login = TimedLogin { login: Login::from_key(key), until: now + LIFETIME };
         let mut all = self.by_hash.lock();
         all.retain(|_, login| login.until > now);
         let same = all.iter().filter(|(_, known)| known.login.name == login.login.name);
@@ -149,7 +149,7 @@ mod tests {
     use crate::roles::KeyRole;
 
     fn key() -> ApiKey {
-        ApiKey::new("ann", "0123456789abcdef").unwrap().with_roles(Roles::of([KeyRole::Review]))
+        ApiKey::new("ann", "0123456789abcdef").unwrap().with_roles(Roles::from_roles([KeyRole::Review]))
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         let (first, second) = (logins.begin(&key(), now), logins.begin(&key(), now));
         assert!(first.len() == 64 && first != second);
         let found = logins.find(&first, now).unwrap();
-        assert_eq!((&*found.name, found.roles), ("ann", Roles::of([KeyRole::Review])));
+        assert_eq!((&*found.name, found.roles), ("ann", Roles::from_roles([KeyRole::Review])));
         assert!(logins.find(&first, now + LIFETIME).is_none() && logins.find("", now).is_none());
         logins.end(&first);
         assert!(logins.find(&first, now).is_none() && logins.find(&second, now).is_some());

@@ -60,7 +60,7 @@ struct ListedPrice {
 impl ServerModels {
     /// Creates the list: the models of the host, then those that the operator adds.
     pub(crate) fn new(host: &Arc<Host>, named: &[NamedModel]) -> Self {
-        let built = host.models.all().map(|provider| NamedModel::of(Arc::clone(provider)));
+        let built = host.models.all().map(|provider| NamedModel::from_provider(Arc::clone(provider)));
         let mut server_models: Vec<ServerModel> = Vec::new();
         for model in built.chain(named.iter().cloned()) {
             if server_models.iter().all(|known| known.name != model.name) {
@@ -110,7 +110,7 @@ impl ServerModels {
 impl NamedModel {
     /// Creates a model from an existing provider.
     #[must_use]
-    pub fn of(provider: Arc<dyn Provider>) -> Self {
+    pub fn from_provider(provider: Arc<dyn Provider>) -> Self {
         let name = provider.destination().unwrap_or_default().asked(provider.name());
         let is_local = provider.stays_here();
         Self { name, is_local, make: Arc::new(move || Ok(Arc::clone(&provider))) }

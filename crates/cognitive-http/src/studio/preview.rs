@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use super::{curl, workbench};
 use crate::app::AppState;
 use crate::auth::Client;
-use crate::catalog::beside;
+use crate::catalog::run_blocking;
 use crate::request::{self, Content, Query};
 use crate::routes::Name;
 use crate::{intake, response, run};
@@ -115,7 +115,7 @@ pub(crate) async fn show(
             Ok(bytes) => bytes,
             Err(refusal) => return *refusal,
         };
-    match intake::read(&shared, bytes, claim, |text| Ok(Content::of(text))).await {
+    match intake::read(&shared, bytes, claim, |text| Ok(Content::parse(text))).await {
         Ok((content, _claim)) => workbench::answer(previewed(&shared, &client, &module, content).await),
         Err(failure) => response::failure(failure),
     }
@@ -133,7 +133,7 @@ async fn previewed(
     let chosen = shared.choose(client, name, module, &mut ask.options).await?;
     let options = run::options(client, &ask.options)?;
     let input = ask.input;
-    beside(shared, &shared.studio_permits, move |_| {
+    run_blocking(shared, &shared.studio_permits, move |_| {
         let (host, module) = (&chosen.host, &chosen.module);
         let calls = preview_requests(host, module, &input, &options)?;
         // Without a price or a bound there is no ceiling; the run itself reports that where it matters.

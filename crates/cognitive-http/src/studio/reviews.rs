@@ -25,7 +25,7 @@ use super::runs::{self, query};
 use super::workbench::answer;
 use crate::app::AppState;
 use crate::auth::Client;
-use crate::catalog::beside;
+use crate::catalog::run_blocking;
 use crate::routes::Name;
 use crate::{response, run};
 
@@ -102,7 +102,7 @@ async fn ask<T: Send + 'static>(
     act: impl FnOnce(&dyn ReviewQueue) -> T + Send + 'static,
 ) -> Result<T, Failure> {
     let review_queue = review_queue(shared)?;
-    beside(shared, &shared.archivists, move |_| act(review_queue.as_ref())).await
+    run_blocking(shared, &shared.archivists, move |_| act(review_queue.as_ref())).await
 }
 
 /// The reason is dropped because it may contain local paths.

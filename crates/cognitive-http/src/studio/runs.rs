@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::workbench::answer;
 use crate::app::AppState;
 use crate::auth::Client;
-use crate::catalog::beside;
+use crate::catalog::run_blocking;
 use crate::response;
 use crate::roles::KeyRole;
 use crate::routes::Name;
@@ -117,7 +117,7 @@ async fn ask<T: Send + 'static>(
             .suggest("Start it without `--no-audit`")
             .suggest_remotely("Contact the server operator"));
     };
-    let asked = beside(shared, &shared.archivists, move |_| act(archive.as_ref())).await?;
+    let asked = run_blocking(shared, &shared.archivists, move |_| act(archive.as_ref())).await?;
     // The reason is dropped because it may contain local paths.
     asked.map_err(|_| {
         Failure::new(ErrorCode::InternalError, "the records of runs cannot be read at the moment")

@@ -32,7 +32,7 @@ pub(crate) async fn find(shared: &AppState, secret: &str) -> Result<Option<Login
         return Ok(None);
     };
     let keys = shared.keys();
-    Ok(keys.iter().find(|key| key.name == name && key.has_vouched(&login, proof)).map(Login::of))
+    Ok(keys.iter().find(|key| key.name == name && key.has_vouched(&login, proof)).map(Login::from_key))
 }
 
 /// Ends a login at all servers.

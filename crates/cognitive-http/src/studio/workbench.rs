@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::body;
 use crate::app::AppState;
 use crate::auth::Client;
-use crate::catalog::{beside, no_module};
+use crate::catalog::{no_module, run_blocking};
 use crate::other_servers;
 use crate::response;
 use crate::routes::Name;
@@ -84,7 +84,7 @@ pub(crate) async fn at_work<T: Send + 'static>(
         return Err(no_module(module));
     }
     let module = module.to_owned();
-    beside(shared, &shared.studio_permits, move |shared| act(shared, &module)).await?
+    run_blocking(shared, &shared.studio_permits, move |shared| act(shared, &module)).await?
 }
 
 /// Returns the response of a handler.
@@ -159,7 +159,7 @@ pub(crate) async fn plan(State(shared): State<Arc<AppState>>, Name(module): Name
         Ok(module) => module,
         Err(failure) => return response::failure(failure),
     };
-    let planned = beside(&shared, &shared.studio_permits, move |shared| {
+    let planned = run_blocking(&shared, &shared.studio_permits, move |shared| {
         overview(shared.host.modules.as_ref(), &module)
     })
     .await;

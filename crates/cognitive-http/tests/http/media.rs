@@ -75,7 +75,7 @@ async fn world_with(keys: &[(&str, &str)], mut config: ServerConfig) -> World {
     let now =
         move || SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + ticks.load(Ordering::SeqCst));
     let uploads = Uploads::open(folder.path().join("uploads"), UploadLimits::default(), now).unwrap();
-    let png = AcceptedForm::of(&[MediaType::Png]);
+    let png = AcceptedForm::from_types(&[MediaType::Png]);
     let eyes = FakeProvider::saying(good_answer(&json!({ "rationale": "r" })));
     let eyes = Arc::new(eyes.with(|eyes| eyes.takes = Some((Category::Image, png))));
     let module_cache = Arc::new(ModuleCache::new(Library::new(folder.path(), None, &[])));

@@ -20,7 +20,9 @@ pub(crate) fn key_of(role: KeyRole) -> String {
 
 pub(crate) fn keyed() -> ServerConfig {
     let mut config = roomy();
-    let key = |role: KeyRole| ApiKey::new(role.word(), &key_of(role)).unwrap().with_roles(Roles::of([role]));
+    let key = |role: KeyRole| {
+        ApiKey::new(role.word(), &key_of(role)).unwrap().with_roles(Roles::from_roles([role]))
+    };
     config.keys = KeyRole::ALL.map(key).to_vec();
     config
 }

@@ -216,7 +216,7 @@ impl Tray {
             envelope: json!({ "ok": true, "meta": { "confidence": 0.4, "risk": "low", "explain": "e" },
                               "data": { "rationale": "r", "words": [] } }),
         };
-        let mut review = Review::of("1".to_owned(), "2026-11-17T09:00:00Z".to_owned(), &entry);
+        let mut review = Review::from_entry("1".to_owned(), "2026-11-17T09:00:00Z".to_owned(), &entry);
         review.decision = self.decided.lock().unwrap().as_ref().map(|made| {
             ReviewDecision::new(
                 made.verdict,

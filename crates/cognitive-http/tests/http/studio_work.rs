@@ -135,7 +135,7 @@ async fn a_module_that_stays_here_is_asked_nobody_elsewhere() {
     let shop = Shop::open(roomy(), |host, config| {
         let local = cognitive_runtime::ModuleSettings { local_only: true, ..Default::default() };
         host.configure("words", local);
-        config.models = vec![NamedModel::of(away)];
+        config.models = vec![NamedModel::from_provider(away)];
     })
     .await;
     let (status, refused) = shop.run(json!({ "model": "openai/m" })).await;
@@ -231,7 +231,8 @@ async fn a_preview_shows_the_request_without_its_key() {
     let service = ProviderConfig::new(Kind::parse("openai").unwrap()).with_key(Secret::new(key));
     let service =
         cognitive_net::provider(service.with_model("gpt-x").with_base_url("https://ai.example/v1")).unwrap();
-    let shop = Shop::open(roomy(), |_, config| config.models = vec![NamedModel::of(service)]).await;
+    let shop =
+        Shop::open(roomy(), |_, config| config.models = vec![NamedModel::from_provider(service)]).await;
     let preview = |options: Value| {
         shop.post(
             "/v1/modules/words/preview",

@@ -20,7 +20,9 @@ pub(super) fn text(template: &Template) -> String {
         blocks.push(include_str!("../../templates/context/module.yaml").to_owned());
     }
     if template.has(Feature::Compose) {
-        blocks.push(BundledPart::of(template).fill(include_str!("../../templates/compose/module.yaml")));
+        blocks.push(
+            BundledPart::for_template(template).fill(include_str!("../../templates/compose/module.yaml")),
+        );
     }
     blocks.push(common(&media));
     join(&blocks)

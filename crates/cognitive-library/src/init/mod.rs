@@ -116,7 +116,7 @@ fn full(template: &Template) -> BTreeMap<String, String> {
         ("tests/example.expected.json", texts::written_out(template.tier).expected.to_owned()),
         ("tests/example.reply.txt", contract::reply(template)),
     ];
-    let part = template.has(Feature::Compose).then(|| BundledPart::of(template));
+    let part = template.has(Feature::Compose).then(|| BundledPart::for_template(template));
     let part = part.map(|part| (part.reply_file(), part.reply.to_owned()));
     files.into_iter().map(|(path, text)| (path.to_owned(), text)).chain(part).collect()
 }

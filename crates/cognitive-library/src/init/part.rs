@@ -15,7 +15,7 @@ pub(super) struct BundledPart {
 
 impl BundledPart {
     /// Returns the summarizer, unless the new module takes its name: it would call itself then.
-    pub(super) fn of(template: &Template) -> Self {
+    pub(super) fn for_template(template: &Template) -> Self {
         match template.name.as_str() {
             "summarizer" => Self {
                 name: "text-classifier",

@@ -46,7 +46,9 @@ fn given(template: &Template) -> String {
         blocks.push(include_str!("../../templates/context/prompt.md").to_owned());
     }
     if template.has(Feature::Compose) {
-        blocks.push(BundledPart::of(template).fill(include_str!("../../templates/compose/prompt.md")));
+        blocks.push(
+            BundledPart::for_template(template).fill(include_str!("../../templates/compose/prompt.md")),
+        );
     }
     join(&blocks)
 }

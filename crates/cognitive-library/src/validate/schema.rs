@@ -20,7 +20,7 @@ const MAX_STEPS: usize = 8;
 pub(super) fn check(subject: &CheckedModule<'_>, sources: &Sources, found: &mut Findings) {
     repeated_members(sources, found);
     if !subject.declares_dialect {
-        ignored_beside_ref(subject.root, &mut Vec::new(), found);
+        ignored_next_to_ref(subject.root, &mut Vec::new(), found);
     }
     if subject.format >= Format::V21 {
         meta_section(subject, found);
@@ -244,11 +244,11 @@ fn repeated_members(sources: &Sources, found: &mut Findings) {
 }
 
 /// Reports siblings of `$ref`: Draft-07 ignores them, which surprises most authors.
-fn ignored_beside_ref<'a>(node: &'a Value, path: &mut Vec<JsonPathStep<'a>>, found: &mut Findings) {
+fn ignored_next_to_ref<'a>(node: &'a Value, path: &mut Vec<JsonPathStep<'a>>, found: &mut Findings) {
     match node {
         Value::Object(members) => {
             if members.get("$ref").is_some_and(Value::is_string) {
-                beside_ref(members, path, found);
+                next_to_ref(members, path, found);
             }
             for (name, child) in members {
                 ignored_below(JsonPathStep::Member(name.into()), child, path, found);
@@ -271,7 +271,7 @@ fn ignored_below<'a>(
 ) {
     if child.is_object() || child.is_array() {
         path.push(step);
-        ignored_beside_ref(child, path, found);
+        ignored_next_to_ref(child, path, found);
         path.pop();
     }
 }
@@ -279,7 +279,7 @@ fn ignored_below<'a>(
 /// The siblings of `$ref` that are harmless.
 const NOTES: [&str; 6] = ["$ref", "description", "title", "$comment", "examples", "default"];
 
-fn beside_ref<'a>(members: &'a Map<String, Value>, path: &mut Vec<JsonPathStep<'a>>, found: &mut Findings) {
+fn next_to_ref<'a>(members: &'a Map<String, Value>, path: &mut Vec<JsonPathStep<'a>>, found: &mut Findings) {
     for name in members.keys().filter(|name| !NOTES.contains(&name.as_str())) {
         found.push_with(Severity::Warning, || {
             path.push(JsonPathStep::Member(name.into()));

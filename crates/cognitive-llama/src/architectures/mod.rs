@@ -57,7 +57,7 @@ pub(super) struct LocalLayers {
 }
 
 /// The architecture of a file.
-pub(super) fn of(gguf: &Gguf) -> Result<&'static Architecture, WeightsError> {
+pub(super) fn find(gguf: &Gguf) -> Result<&'static Architecture, WeightsError> {
     const ALL: [&Architecture; 4] = [&llama::LLAMA, &qwen2::QWEN2, &qwen3::QWEN3, &gemma3::GEMMA3];
     let name = gguf.text("general.architecture").ok_or_else(|| damaged("the file names no architecture"))?;
     let known = ALL.iter().map(|architecture| format!("`{}`", architecture.name)).collect::<Vec<_>>();

@@ -61,7 +61,7 @@ impl Encoding {
     ];
 
     /// Returns the encoding with this number in the file; `tensor` names the tensor in errors.
-    pub(super) fn of(kind: u32, tensor: &str) -> Result<Self, WeightsError> {
+    pub(super) fn from_number(kind: u32, tensor: &str) -> Result<Self, WeightsError> {
         let name = match kind {
             0 => return Ok(Self::F32),
             1 => return Ok(Self::F16),

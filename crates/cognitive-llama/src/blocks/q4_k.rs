@@ -14,7 +14,7 @@ impl FileBlock for Q4K {
     fn put(from: &[u8], tiles: &mut [Q4Block], row: usize) {
         let Some((units, rest)) = from.split_first_chunk() else { return };
         let Some((packed, bytes)) = rest.split_first_chunk() else { return };
-        let scales = scales::of(*units, packed);
+        let scales = scales::unpack(*units, packed);
         let pairs = tiles.as_chunks_mut::<2>().0.iter_mut().zip(scales.as_chunks::<2>().0);
         for (([near, far], [one, other]), bytes) in pairs.zip(bytes.as_chunks().0) {
             near.put(row, one.0, one.1, &scales::nibbles(bytes, false));

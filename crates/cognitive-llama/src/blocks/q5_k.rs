@@ -15,7 +15,7 @@ impl FileBlock for Q5K {
         let Some((units, rest)) = from.split_first_chunk() else { return };
         let Some((packed, rest)) = rest.split_first_chunk() else { return };
         let Some((fifth, bytes)) = rest.split_first_chunk::<32>() else { return };
-        let scales = scales::of(*units, packed);
+        let scales = scales::unpack(*units, packed);
         let pairs = tiles.as_chunks_mut::<2>().0.iter_mut().zip(scales.as_chunks::<2>().0);
         for (at, (([near, far], [one, other]), bytes)) in pairs.zip(bytes.as_chunks().0).enumerate() {
             near.put(row, one.0, one.1, &scales::nibbles(bytes, false), bits(fifth, 2 * at));

@@ -5,7 +5,7 @@ use crate::tiles::{half, to_half};
 
 /// Returns the scale and the minimum of each 32 numbers, as halves. The product with a 6-bit number needs up to six
 /// bits more than a half has. It is rounded by 1/4,096 at most, while the weights themselves have 16 or 32 steps.
-pub(super) fn of(units: [u8; 4], packed: &[u8; 12]) -> [(u16, u16); 8] {
+pub(super) fn unpack(units: [u8; 4], packed: &[u8; 12]) -> [(u16, u16); 8] {
     let [a, b, c, d] = units;
     let (unit, min_unit) = (half(u16::from_le_bytes([a, b])), half(u16::from_le_bytes([c, d])));
     let ([first, middle, last], _) = packed.as_chunks::<4>() else { return [(0, 0); 8] };

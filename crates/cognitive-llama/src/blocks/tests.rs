@@ -62,7 +62,7 @@ fn upper_halves_of_floats_are_rounded_like_halves() {
 #[test]
 fn types_that_are_not_computed_are_refused_by_name() {
     for (kind, name) in [(10, "Q2_K"), (23, "IQ4_XS"), (39, "MXFP4"), (77, "77")] {
-        let refusal = Encoding::of(kind, "blk.0.x").unwrap_err().to_string();
+        let refusal = Encoding::from_number(kind, "blk.0.x").unwrap_err().to_string();
         assert!(refusal.contains(&format!("`blk.0.x` has type {name};")), "{refusal}");
     }
 }

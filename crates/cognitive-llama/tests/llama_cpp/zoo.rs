@@ -125,7 +125,7 @@ fn tensors(species: Species) -> Vec<Tensor> {
 struct Sequence(u32);
 
 impl Sequence {
-    fn of(name: &str) -> Self {
+    fn from_name(name: &str) -> Self {
         Self(name.bytes().fold(1, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into())))
     }
 
@@ -141,7 +141,7 @@ fn tensor(name: &str, lengths: Vec<u64>, kind: u32, bytes: Vec<u8>) -> Tensor {
 
 /// Numbers from 0.5 to 1.5.
 fn vector(name: &str, length: usize) -> Tensor {
-    let mut random = Sequence::of(name);
+    let mut random = Sequence::from_name(name);
     let numbers = (0..length).flat_map(|_| (0.5 + f32::from(random.next()) / 256.0).to_le_bytes());
     tensor(name, vec![length as u64], 0, numbers.collect())
 }
@@ -165,7 +165,7 @@ fn layout(kind: u32) -> (usize, usize, &'static [(usize, u16)]) {
 
 fn matrix(name: &str, kind: u32, rows: usize, columns: usize) -> Tensor {
     let (numbers, size, halves) = layout(kind);
-    let mut random = Sequence::of(name);
+    let mut random = Sequence::from_name(name);
     let mut bytes = Vec::new();
     for _ in 0..rows * columns / numbers {
         let mut block: Vec<u8> = (0..size).map(|_| random.next()).collect();

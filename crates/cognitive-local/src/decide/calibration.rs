@@ -107,7 +107,7 @@ const FITTED: [(u64, Curves); 3] = [
 
 impl JudgeProfile {
     /// Returns the judging method of a model with this many parameters.
-    pub(crate) fn of(parameters: u64) -> Self {
+    pub(crate) fn for_parameters(parameters: u64) -> Self {
         let curves = FITTED.iter().find(|(of, _)| *of == parameters).map(|(_, curves)| *curves);
         let (fixed, listed) = match parameters {
             REASONS.. => (ONLY_ASKED, Shares { asked: 3.0, weighed: 1.0 }),

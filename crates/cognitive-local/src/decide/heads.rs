@@ -13,7 +13,10 @@ impl From<TrainedCurve> for Curve {
 }
 
 /// Returns the trained heads for these weights, if there are any.
-pub(crate) fn of<'a>(trained: &'a [TrainedModel], weights: Option<&str>) -> Option<&'a TrainedModel> {
+pub(crate) fn for_weights<'a>(
+    trained: &'a [TrainedModel],
+    weights: Option<&str>,
+) -> Option<&'a TrainedModel> {
     trained.iter().find(|model| Some(model.weights_sha256.as_str()) == weights)
 }
 

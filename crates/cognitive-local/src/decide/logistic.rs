@@ -28,7 +28,7 @@ impl LogisticModel {
         if !rows.iter().all(|row| row.len() == width) || rows.len() != classes.len() {
             return Self { rows: vec![vec![0.0; width]; count], offsets: vec![0.0; count] };
         }
-        let FeatureScale { means, deviations } = FeatureScale::of(rows, width);
+        let FeatureScale { means, deviations } = FeatureScale::from_rows(rows, width);
         // An additional number, always 1, carries the offset of the class.
         let standard = |row: &&[f32]| {
             let numbers =
@@ -62,7 +62,7 @@ struct FeatureScale {
 }
 
 impl FeatureScale {
-    fn of(rows: &[&[f32]], width: usize) -> Self {
+    fn from_rows(rows: &[&[f32]], width: usize) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "there are not that many rows")]
         let count = rows.len().max(1) as f32;
         let mean_of = |number: &dyn Fn(&[f32], usize) -> f32| -> Vec<f32> {

@@ -22,7 +22,7 @@ use crate::model::{ModelState, Vocabulary};
 use asking::QuestionPrefix;
 pub(crate) use calibration::{JudgeProfile, REASONS};
 use cognitive_llama::FeedError;
-pub(crate) use heads::of as trained_for;
+pub(crate) use heads::for_weights as trained_for;
 use judge::DecisionJudge;
 use scale::Scale;
 pub(crate) use training::{LessonPlan, Training};
@@ -111,7 +111,7 @@ impl Decisions {
     }
 
     #[cfg(test)]
-    pub(crate) fn of(made: Vec<Decision>) -> Self {
+    pub(crate) fn from_decisions(made: Vec<Decision>) -> Self {
         Self { made, is_fitted: true }
     }
 

@@ -32,14 +32,14 @@ fn contract(data: Value) -> Value {
 /// The decisions of a model with this many parameters.
 fn made_by(parameters: u64, schema: &Value, input: &Value, examples: &[Example]) -> Decisions {
     let toy = Arc::new(Toy::wordy());
-    let marks = ChatForm::of(None, &*toy).unwrap().marks(&*toy).unwrap();
+    let marks = ChatForm::from_template(None, &*toy).unwrap().marks(&*toy).unwrap();
     let request = DecisionRequest {
         schema,
         input: &input.to_string(),
         examples,
         marks: &marks,
         vocabulary: &*toy,
-        profile: JudgeProfile::of(parameters),
+        profile: JudgeProfile::for_parameters(parameters),
         trained: None,
     };
     let (texts, weights): (_, Arc<dyn LanguageModel>) = (Beginnings::default(), Arc::<Toy>::clone(&toy));
@@ -123,14 +123,14 @@ fn examples_show_a_model_how_its_questions_are_answered() {
         example(json!({ "ok": false, "error": {} })),
     ];
     let toy = Toy::wordy();
-    let marks = ChatForm::of(None, &toy).unwrap().marks(&toy).unwrap();
+    let marks = ChatForm::from_template(None, &toy).unwrap().marks(&toy).unwrap();
     let request = DecisionRequest {
         schema: &schema,
         input: "{}",
         examples: &examples,
         marks: &marks,
         vocabulary: &toy,
-        profile: JudgeProfile::of(LARGE),
+        profile: JudgeProfile::for_parameters(LARGE),
         trained: None,
     };
     let fixed = QuestionPrefix::new(&request).fixed();
@@ -179,7 +179,7 @@ fn only_what_is_wanted_and_can_be_judged_is_decided() {
 
 #[test]
 fn a_piece_that_can_be_one_thing_only_belongs_to_the_likeliest() {
-    let curve = JudgeProfile::of(134_479_872).curves.piece;
+    let curve = JudgeProfile::for_parameters(134_479_872).curves.piece;
     let claim = |alone: bool, name: &str, weight| {
         let decision = piece(vec![name.to_owned()], Some("Ada".to_owned()), weight, curve);
         (alone.then_some(0.9), decision)
@@ -195,7 +195,7 @@ fn a_piece_that_can_be_one_thing_only_belongs_to_the_likeliest() {
 
 #[test]
 fn a_piece_that_is_not_likely_is_no_piece_and_that_is_sure() {
-    let curve = JudgeProfile::of(134_479_872).curves.piece;
+    let curve = JudgeProfile::for_parameters(134_479_872).curves.piece;
     let nothing = piece(vec!["a".to_owned()], Some("weather".to_owned()), pieces::MIN_SCORE, curve);
     assert_eq!(nothing.value, None);
     assert!(nothing.probability > 0.9, "{nothing:?}");
@@ -225,12 +225,12 @@ fn curve_of(path: &[String], input: &Value, curves: &Curves, is_asked: bool) -> 
 fn the_constants_are_those_that_the_tuning_half_gives() {
     let Some(path) = std::env::var_os("COGN_TEST_FIT").map(Into::into).or_else(weights) else { return };
     let model = Arc::new(Ensemble::new(Arc::new(Model::open(&path).unwrap()), 2));
-    let profile = JudgeProfile::of(LanguageModel::parameters(&*model));
+    let profile = JudgeProfile::for_parameters(LanguageModel::parameters(&*model));
     let mut rows: BTreeMap<&str, Vec<(f64, bool)>> = BTreeMap::new();
     for name in ["text-classifier", "entity-extractor", "task-prioritizer"] {
         let module = Library::default().load(name).unwrap();
         let lowered = module.provider_schema(SchemaTarget::Grammar);
-        let marks = ChatForm::of(model.chat_template(), model.vocabulary()).unwrap();
+        let marks = ChatForm::from_template(model.chat_template(), model.vocabulary()).unwrap();
         let marks = marks.marks(model.vocabulary()).unwrap();
         let texts = Beginnings::default();
         let weights: Arc<dyn LanguageModel> = Arc::<Ensemble>::clone(&model);

@@ -90,7 +90,7 @@ impl Guide {
     fn compile(&self, schema: &Value) -> Result<Grammar, KeywordRefusal> {
         let parser = self.parser(schema);
         let parser = parser
-            .map_err(|message| KeywordRefusal::of(schema, &message, &|part| self.parser(part).is_ok()))?;
+            .map_err(|message| KeywordRefusal::find(schema, &message, &|part| self.parser(part).is_ok()))?;
         let mut grammar = Grammar {
             pristine: Lock::new(parser),
             weights: Arc::clone(&self.weights),

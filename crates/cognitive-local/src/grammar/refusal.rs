@@ -26,7 +26,7 @@ impl fmt::Display for KeywordRefusal {
 
 impl KeywordRefusal {
     /// Finds the keyword that causes the error; `compiles` tries a part of the schema.
-    pub(super) fn of(schema: &Value, message: &str, compiles: &dyn Fn(&Value) -> bool) -> Self {
+    pub(super) fn find(schema: &Value, message: &str, compiles: &dyn Fn(&Value) -> bool) -> Self {
         let (mut node, mut path) = (schema, String::new());
         while let Some((step, child)) = children(node).into_iter().find(|(_, child)| !compiles(child)) {
             path.push_str(&step);

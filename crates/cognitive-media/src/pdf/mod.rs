@@ -81,7 +81,7 @@ fn answer(bytes: &[u8], question: PdfQuery) -> Result<PdfContent, PdfContent> {
         PdfQuery::Pages if pages == 0 => Err(PdfContent::Broken("has no pages".to_owned())),
         PdfQuery::Pages => Ok(PdfContent::Pages(pages)),
         PdfQuery::Text if pages > most => Err(PdfContent::TooMuch(format!("has more than {most} pages"))),
-        PdfQuery::Text => text::of(document).map(PdfContent::Text),
+        PdfQuery::Text => text::extract(document).map(PdfContent::Text),
     }
 }
 

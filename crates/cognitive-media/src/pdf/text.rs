@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 6;
 const GAP: f32 = -180.0;
 
 /// Returns the text of all pages, separated by empty lines.
-pub(super) fn of(mut document: Document) -> Result<String, PdfContent> {
+pub(super) fn extract(mut document: Document) -> Result<String, PdfContent> {
     prepare(&mut document);
     let mut walk =
         PageWalk { document: &document, fonts: Fonts::default(), out: String::new(), left: MAX_OPERATIONS };

@@ -103,7 +103,7 @@ async fn a_locked_document_is_said_to_be_locked() {
 async fn media_015_a_provider_that_reads_documents_gets_it_as_it_is() {
     let document = with_text("native");
     let facts = examine(&document, MediaType::Pdf).await.unwrap();
-    let form = AcceptedForm::of(&[MediaType::Pdf]);
+    let form = AcceptedForm::from_types(&[MediaType::Pdf]);
     let fitted = media().fit(Bytes::from(document.clone()), &facts, Some(&form)).await.unwrap();
     assert_eq!(fitted, FormedMedia::AsItIs);
     let small = form.up_to(10);

@@ -19,7 +19,7 @@ async fn changed(bytes: &[u8], kind: MediaType, form: &AcceptedForm) -> (MediaTy
 }
 
 fn usual() -> AcceptedForm {
-    AcceptedForm::of(USUAL)
+    AcceptedForm::from_types(USUAL)
 }
 
 fn near(picture: &DynamicImage, at: (u32, u32), colour: [u8; 3]) -> bool {
@@ -63,7 +63,7 @@ async fn every_kind_of_png_is_read_and_can_be_converted() {
                     "{name}"
                 );
                 let (kind, bytes) =
-                    changed(&file, MediaType::Png, &AcceptedForm::of(&[MediaType::Jpeg])).await;
+                    changed(&file, MediaType::Png, &AcceptedForm::from_types(&[MediaType::Jpeg])).await;
                 assert_eq!((kind, decode(&bytes).dimensions()), (MediaType::Jpeg, (9, 7)), "{name}");
             }
         }
@@ -170,7 +170,7 @@ async fn media_014_only_the_first_frame_is_left() {
     assert!(!contains(&bytes, b"secret"));
     assert!(!examine(&bytes, MediaType::Gif).await.unwrap().animated);
     assert_eq!(decode(&bytes).get_pixel(3, 3), Rgba([255, 0, 0, 255]));
-    let (kind, bytes) = changed(&film, MediaType::Gif, &AcceptedForm::of(&[MediaType::Png])).await;
+    let (kind, bytes) = changed(&film, MediaType::Gif, &AcceptedForm::from_types(&[MediaType::Png])).await;
     assert_eq!((kind, decode(&bytes).get_pixel(3, 3)), (MediaType::Png, Rgba([255, 0, 0, 255])));
 }
 
@@ -204,21 +204,27 @@ async fn what_is_too_heavy_is_made_lighter() {
 
 #[tokio::test]
 async fn drawings_stay_free_of_loss_and_glass_gets_a_white_ground() {
-    let both = AcceptedForm::of(&[MediaType::Jpeg, MediaType::Png]).sized(20);
+    let both = AcceptedForm::from_types(&[MediaType::Jpeg, MediaType::Png]).sized(20);
     assert_eq!(changed(&png(40, 40), MediaType::Png, &both).await.0, MediaType::Png);
     assert_eq!(changed(&jpeg(40, 40), MediaType::Jpeg, &both).await.0, MediaType::Jpeg);
     let glass = encode(RgbaImage::from_pixel(40, 40, Rgba([0, 0, 0, 0])), ImageFormat::WebP);
     assert_eq!(changed(&glass, MediaType::Webp, &both).await.0, MediaType::Png);
-    let (_, bytes) = changed(&glass, MediaType::Webp, &AcceptedForm::of(&[MediaType::Jpeg])).await;
+    let (_, bytes) = changed(&glass, MediaType::Webp, &AcceptedForm::from_types(&[MediaType::Jpeg])).await;
     assert!(near(&decode(&bytes), (9, 9), [255, 255, 255]));
-    assert_eq!(code(fit(&png(9, 9), MediaType::Png, &AcceptedForm::of(&[MediaType::Gif])).await), "E4011");
+    assert_eq!(
+        code(fit(&png(9, 9), MediaType::Png, &AcceptedForm::from_types(&[MediaType::Gif])).await),
+        "E4011"
+    );
     assert_eq!(quarters(9, 9).dimensions(), (9, 9));
 }
 
 #[tokio::test]
 async fn a_picture_without_sense_in_its_pixels_is_e1013_when_it_is_decoded() {
     let rubbish = png_of(&[header(9, 9, 8, 2, 0), chunk(b"IDAT", b"no zlib at all")]);
-    assert_eq!(code(fit(&rubbish, MediaType::Png, &AcceptedForm::of(&[MediaType::Jpeg])).await), "E1013");
+    assert_eq!(
+        code(fit(&rubbish, MediaType::Png, &AcceptedForm::from_types(&[MediaType::Jpeg])).await),
+        "E1013"
+    );
 }
 
 // A size limit applies even if the provider states none, to stay within 200 MB. No other test covers this.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cognitive_contract::media::MediaType;
 
-use crate::support::timed::{mp3, mp4, ogg, wav, webm};
+use crate::support::timed_media::{mp3, mp4, ogg, wav, webm};
 use crate::support::{code, examine};
 
 async fn milliseconds(bytes: &[u8], kind: MediaType) -> u128 {

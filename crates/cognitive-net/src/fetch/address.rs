@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    fn of(address: &str) -> Option<&'static str> {
+    fn blocked_text(address: &str) -> Option<&'static str> {
         blocked(address.parse().unwrap())
     }
 
@@ -134,13 +134,13 @@ mod tests {
             ("224.0.0.0", "255.255.255.255", "223.255.255.255", ""),
         ] {
             for inside in [first, last] {
-                assert!(of(inside).is_some(), "{inside}");
-                assert!(of(&format!("::ffff:{inside}")).is_some(), "mapped {inside}");
-                assert!(of(&format!("64:ff9b::{inside}")).is_some(), "NAT64 {inside}");
+                assert!(blocked_text(inside).is_some(), "{inside}");
+                assert!(blocked_text(&format!("::ffff:{inside}")).is_some(), "mapped {inside}");
+                assert!(blocked_text(&format!("64:ff9b::{inside}")).is_some(), "NAT64 {inside}");
             }
             for outside in [before, after].iter().filter(|outside| !outside.is_empty()) {
-                assert_eq!(of(outside), None, "{outside}");
-                assert_eq!(of(&format!("::ffff:{outside}")), None, "mapped {outside}");
+                assert_eq!(blocked_text(outside), None, "{outside}");
+                assert_eq!(blocked_text(&format!("::ffff:{outside}")), None, "mapped {outside}");
             }
         }
     }
@@ -174,10 +174,10 @@ mod tests {
             ("1::1", "reserved"),
             ("e000::1", "reserved"),
         ] {
-            assert_eq!(of(address), Some(name), "{address}");
+            assert_eq!(blocked_text(address), Some(name), "{address}");
         }
         for public in ["2606:4700::1111", "2001:200::1", "2a00:1450::1", "3ffe::1", "64:ff9b::808:808"] {
-            assert_eq!(of(public), None, "{public}");
+            assert_eq!(blocked_text(public), None, "{public}");
         }
     }
 

@@ -51,7 +51,7 @@ impl Fetcher {
             };
             url = self.guard.admit(place)?;
         }
-        Err(Refusal::of(Reason::TooManyRedirects, Some(&url)).into())
+        Err(Refusal::new(Reason::TooManyRedirects, Some(&url)).into())
     }
 
     async fn send(&self, url: &Url) -> Result<Response, Refusal> {
@@ -67,7 +67,7 @@ impl UrlFetch for Fetcher {
             let in_time = timeout(self.guard.policy().total, self.get(url, largest)).await;
             let too_late = |_| {
                 let url = Url::parse(url).ok();
-                Err(Refusal::of(Reason::Timeout, url.as_ref()).into())
+                Err(Refusal::new(Reason::Timeout, url.as_ref()).into())
             };
             in_time.unwrap_or_else(too_late).map_err(Failure::from)
         })
@@ -111,7 +111,7 @@ impl From<Stop> for Failure {
 
 /// Returns the target of a redirect; `None` if the server sent the content itself.
 fn next_place(from: &Url, status: u16, location: Option<&str>) -> Result<Option<Url>, Refusal> {
-    let refuse = |reason| Refusal::of(reason, Some(from));
+    let refuse = |reason| Refusal::new(reason, Some(from));
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
         // No range was requested, so a partial answer is an error.
         let whole = (200..300).contains(&status) && status != 206;
@@ -129,7 +129,7 @@ async fn read(mut response: Response, url: &Url, largest: u64) -> Result<LoadedM
         .iter()
         .any(|name| name != "identity" && !name.is_empty());
     if packed {
-        return Err(Refusal::of(Reason::Encoding, Some(url)).into());
+        return Err(Refusal::new(Reason::Encoding, Some(url)).into());
     }
     let announced = response.content_length();
     if announced.is_some_and(|length| length > largest) {

@@ -77,7 +77,7 @@ impl GuardError {
     pub(crate) fn into_refusal(self, url: &Url) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal,
-            Self::Proxy(_) => Refusal::of(Reason::Setup, Some(url)),
+            Self::Proxy(_) => Refusal::new(Reason::Setup, Some(url)),
             Self::Broken(error) => lost(&error, url),
         }
     }
@@ -141,7 +141,7 @@ impl GuardedClient {
         body: Option<Body>,
     ) -> Result<Response, GuardError> {
         let way = self.way(url)?;
-        let client = self.client(way).ok_or_else(|| Refusal::of(Reason::Setup, Some(url)))?;
+        let client = self.client(way).ok_or_else(|| Refusal::new(Reason::Setup, Some(url)))?;
         // reqwest omits the fragment and turns the credentials of the URL into a header.
         let mut request = client.request(method, url.clone()).headers(headers);
         if let Some(body) = body {
@@ -152,7 +152,7 @@ impl GuardedClient {
         // addresses.
         let reached = response.remote_addr().map(|address| address.ip());
         if way == DialWay::Judged && reached.is_none_or(|address| blocked(address).is_some()) {
-            return Err(Refusal::of(Reason::BlockedAddress, Some(url)).into());
+            return Err(Refusal::new(Reason::BlockedAddress, Some(url)).into());
         }
         Ok(response)
     }
@@ -160,7 +160,7 @@ impl GuardedClient {
     fn way(&self, url: &Url) -> Result<DialWay, GuardError> {
         if proxies(self.proxies, url) == Proxies::OfTheMachine {
             let to = url.origin().ascii_serialization().parse();
-            let to = to.map_err(|_| Refusal::of(Reason::InvalidUrl, Some(url)))?;
+            let to = to.map_err(|_| Refusal::new(Reason::InvalidUrl, Some(url)))?;
             let found = proxy::of_the_machine(&to).map_err(|error| GuardError::Proxy(error.to_string()))?;
             if found.is_some() {
                 return Ok(DialWay::Proxied);
@@ -209,10 +209,10 @@ impl Resolve for GuardedResolver {
 
 /// Returns the target of a redirect, which still has to be admitted. Refuses a redirect from TLS to plain HTTP.
 pub(crate) fn redirected(from: &Url, location: &str) -> Result<Url, Refusal> {
-    let place = from.join(location).map_err(|_| Refusal::of(Reason::InvalidUrl, Some(from)));
+    let place = from.join(location).map_err(|_| Refusal::new(Reason::InvalidUrl, Some(from)));
     let mut place = place?;
     if from.scheme() == "https" && place.scheme() != "https" {
-        return Err(Refusal::of(Reason::BlockedScheme, Some(&place)));
+        return Err(Refusal::new(Reason::BlockedScheme, Some(&place)));
     }
     // Credentials are not sent to another origin. (MEDIA-007)
     if place.origin() != from.origin() {
@@ -245,7 +245,7 @@ pub(crate) fn lost(error: &reqwest::Error, url: &Url) -> Refusal {
         None if error.is_connect() => Reason::Refused,
         None => Reason::Interrupted,
     };
-    Refusal::of(reason, Some(url))
+    Refusal::new(reason, Some(url))
 }
 
 #[cfg(test)]

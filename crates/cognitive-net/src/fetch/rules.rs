@@ -75,12 +75,12 @@ impl Policy {
     /// internal media server; every caller can then fetch any file that the server serves. Fails if the text is not
     /// an origin: a path would look like a restriction, but would have no effect.
     pub fn trusting(mut self, origin: &str) -> Result<Self, Refusal> {
-        let url = Url::parse(origin).map_err(|_| Refusal::of(Reason::InvalidUrl, None))?;
+        let url = Url::parse(origin).map_err(|_| Refusal::new(Reason::InvalidUrl, None))?;
         let bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
         let usable =
             matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none();
         if !bare || !usable {
-            return Err(Refusal::of(Reason::InvalidUrl, Some(&url)));
+            return Err(Refusal::new(Reason::InvalidUrl, Some(&url)));
         }
         self.trusted.push(url);
         Ok(self)
@@ -163,7 +163,7 @@ pub struct Refusal {
 impl Refusal {
     /// Creates a refusal of this URL; `None` if the text was not a URL.
     #[must_use]
-    pub(crate) fn of(reason: Reason, url: Option<&Url>) -> Self {
+    pub(crate) fn new(reason: Reason, url: Option<&Url>) -> Self {
         Self { reason, host: url.and_then(Url::host_str).unwrap_or_default().to_owned() }
     }
 
@@ -224,13 +224,13 @@ impl Error for Refusal {}
 /// Checks a URL before the request. A host name still has to be resolved, and its addresses checked. (SEC-001)
 pub(crate) fn check(url: &str, policy: &Policy) -> Result<Url, Refusal> {
     let parsed = if url.len() > MAX_LENGTH { None } else { Url::parse(url).ok() };
-    let parsed = parsed.ok_or_else(|| Refusal::of(Reason::InvalidUrl, None))?;
+    let parsed = parsed.ok_or_else(|| Refusal::new(Reason::InvalidUrl, None))?;
     check_parsed(parsed, policy)
 }
 
 /// Checks a URL that is already parsed, such as a redirect target.
 pub(crate) fn check_parsed(url: Url, policy: &Policy) -> Result<Url, Refusal> {
-    let refuse = |reason| Err(Refusal::of(reason, Some(&url)));
+    let refuse = |reason| Err(Refusal::new(reason, Some(&url)));
     let scheme_is_right = url.scheme() == "https" || url.scheme() == "http" && policy.allow_http;
     let trusted = policy.trusts(&url);
     if !trusted && !scheme_is_right {

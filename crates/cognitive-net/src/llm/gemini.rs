@@ -118,10 +118,10 @@ impl Wire for Gemini {
         Some(match category {
             Category::Image => media::images(media::IMAGES, MAX_SIDE_LENGTH, MAX_SIZE),
             Category::Audio => {
-                AcceptedForm::of(&[MediaType::Mp3, MediaType::Wav, MediaType::Ogg]).up_to(MAX_SIZE)
+                AcceptedForm::from_types(&[MediaType::Mp3, MediaType::Wav, MediaType::Ogg]).up_to(MAX_SIZE)
             }
             Category::Video => {
-                AcceptedForm::of(&[MediaType::Mp4, MediaType::WebmVideo, MediaType::Quicktime])
+                AcceptedForm::from_types(&[MediaType::Mp4, MediaType::WebmVideo, MediaType::Quicktime])
                     .up_to(MAX_SIZE)
             }
             Category::Document => media::pdf(MAX_PDF_SIZE),

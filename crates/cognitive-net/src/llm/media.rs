@@ -109,12 +109,12 @@ pub(crate) fn typed_text(text: Node<'_>) -> Node<'_> {
 
 /// Accepts images up to `largest` bytes and `longest_side`, above which the service would scale them down itself.
 pub(crate) fn images(types: &'static [MediaType], longest_side: u32, largest: u64) -> AcceptedForm {
-    AcceptedForm::of(types).sized(longest_side).up_to(largest)
+    AcceptedForm::from_types(types).sized(longest_side).up_to(largest)
 }
 
 /// Accepts PDF up to this many megabytes.
 pub(crate) fn pdf(largest: u64) -> AcceptedForm {
-    AcceptedForm::of(&[MediaType::Pdf]).up_to(largest * MIB)
+    AcceptedForm::from_types(&[MediaType::Pdf]).up_to(largest * MIB)
 }
 
 /// Returns how many bytes this much base64 encodes.
@@ -181,7 +181,7 @@ mod tests {
         let mut turns = vec![turn("system"), turn("user"), turn("assistant")];
         let style = Style { text: |text| text, part: data_url };
         attach(&mut turns, 1, "content", &call, style);
-        let written: Value = serde_json::from_str(&Segments::of(&Node::List(turns)).text()).unwrap();
+        let written: Value = serde_json::from_str(&Segments::from_body(&Node::List(turns)).text()).unwrap();
         let content = json!([
             "Image 2:",
             "data:image/png;base64,aW1n",

@@ -98,7 +98,7 @@ impl Wire for Ollama {
     fn form(&self, category: Category) -> Option<AcceptedForm> {
         // Some of its engines read no other types.
         let types = &[MediaType::Jpeg, MediaType::Png];
-        (category == Category::Image).then(|| AcceptedForm::of(types).sized(MAX_SIDE_LENGTH))
+        (category == Category::Image).then(|| AcceptedForm::from_types(types).sized(MAX_SIDE_LENGTH))
     }
 
     fn sees(&self, category: Category) -> bool {

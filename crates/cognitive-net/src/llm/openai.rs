@@ -149,7 +149,7 @@ impl Wire for OpenAi {
             Category::Image => {
                 Some(media::images(self.dialect.images, MAX_SIDE_LENGTH, self.dialect.largest_image))
             }
-            Category::Audio => Some(AcceptedForm::of(&[MediaType::Wav, MediaType::Mp3])),
+            Category::Audio => Some(AcceptedForm::from_types(&[MediaType::Wav, MediaType::Mp3])),
             Category::Document => Some(media::pdf(MAX_PDF_SIZE)),
             Category::Video => None,
         }

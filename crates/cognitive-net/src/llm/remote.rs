@@ -392,7 +392,7 @@ impl Remote {
 
     pub(crate) fn body(&self, call: &ModelCall, terms: &Terms) -> Segments {
         let schema = self.memory.schema(call).filter(|_| terms.bind == Bind::Schema);
-        Segments::of(&self.wire.body(call, terms, schema.map(ProviderSchema::text)))
+        Segments::from_body(&self.wire.body(call, terms, schema.map(ProviderSchema::text)))
     }
 
     /// Handles an error status. A prompt blocked by a content filter is an answer of the service, not a failure.

@@ -33,7 +33,7 @@ impl Default for Segments {
 
 impl Segments {
     /// Serialises a body. All text between media items becomes one segment.
-    pub(crate) fn of(body: &Node<'_>) -> Self {
+    pub(crate) fn from_body(body: &Node<'_>) -> Self {
         let mut writer = Writer { done: VecDeque::new(), text: Vec::with_capacity(DEFAULT_LENGTH) };
         writer.write(body);
         if writer.done.is_empty() {
@@ -176,7 +176,7 @@ mod tests {
             ("same", Node::Json(&ready)),
             ("stream", true.into()),
         ]);
-        let segments = Segments::of(&body);
+        let segments = Segments::from_body(&body);
         let Segments::Many(pieces) = &segments else { panic!("{segments:?}") };
         assert_eq!(pieces.len(), 3);
         assert_eq!(pieces[1].as_ptr(), image.as_ptr());

@@ -182,7 +182,7 @@ mod tests {
     use crate::registry::credentials::{LoginKind, basic_header};
 
     /// Returns the credentials as one word.
-    fn of(config: &str, host: &str) -> String {
+    fn login_word(config: &str, host: &str) -> String {
         match docker_credentials(config, host).unwrap() {
             DockerLogin::None => "none".to_owned(),
             DockerLogin::Helper(helper) => format!("{} < {}", helper.program, helper.server),
@@ -214,7 +214,7 @@ mod tests {
             ("https://index.docker.io/v1/", "docker.io"),
             ("docker.io", "registry-1.docker.io"),
         ] {
-            assert_eq!(of(&entry(key), host), "me pa55:word", "{key}");
+            assert_eq!(login_word(&entry(key), host), "me pa55:word", "{key}");
         }
         for (key, host) in [
             ("ghcr.io", "evil-ghcr.io"),
@@ -224,7 +224,7 @@ mod tests {
             ("https://index.docker.io/v1/access-token", "docker.io"),
             ("localhost:5000", "localhost:5001"),
         ] {
-            assert_eq!(of(&entry(key), host), "none", "{key}");
+            assert_eq!(login_word(&entry(key), host), "none", "{key}");
         }
     }
 
@@ -242,22 +242,25 @@ mod tests {
             ("null", "none"),
             (r#"{"auth": "", "email": "x"}"#, "none"),
         ] {
-            assert_eq!(of(&format!(r#"{{"auths": {{"h": {entry}}}}}"#), "h"), expected, "{entry}");
+            assert_eq!(login_word(&format!(r#"{{"auths": {{"h": {entry}}}}}"#), "h"), expected, "{entry}");
         }
         for empty in
             ["{}", r#"{"auths": null, "credHelpers": null, "credsStore": ""}"#, r#"{"HttpHeaders": {}}"#]
         {
-            assert_eq!(of(empty, "h"), "none", "{empty}");
+            assert_eq!(login_word(empty, "h"), "none", "{empty}");
         }
     }
 
     #[test]
     fn helpers_and_what_comes_before_them() {
         let config = r#"{"auths": {"a": {}, "b": {"auth": "bWU6cHc="}}, "credHelpers": {"c": "gcr"}, "credsStore": "desktop"}"#;
-        assert_eq!(of(config, "a"), "docker-credential-desktop < a");
-        assert_eq!(of(config, "b"), "me pw");
-        assert_eq!(of(config, "c"), "docker-credential-gcr < c");
-        assert_eq!(of(config, "docker.io"), "docker-credential-desktop < https://index.docker.io/v1/");
+        assert_eq!(login_word(config, "a"), "docker-credential-desktop < a");
+        assert_eq!(login_word(config, "b"), "me pw");
+        assert_eq!(login_word(config, "c"), "docker-credential-gcr < c");
+        assert_eq!(
+            login_word(config, "docker.io"),
+            "docker-credential-desktop < https://index.docker.io/v1/"
+        );
         for name in ["../x", "a/b", "a b", "a;b", "a\\\\b"] {
             let config = format!(r#"{{"credsStore": "{name}"}}"#);
             assert!(docker_credentials(&config, "h").is_err(), "{name}");

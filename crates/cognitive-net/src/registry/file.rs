@@ -66,7 +66,7 @@ impl FileFetcher {
         let parsed = Url::parse(url).ok().filter(|_| url.len() <= MAX_URL);
         let report = report(url, parsed.as_ref());
         let Some(parsed) = parsed else {
-            return Err(report.setback(&Setback::from(Refusal::of(Reason::InvalidUrl, None))));
+            return Err(report.setback(&Setback::from(Refusal::new(Reason::InvalidUrl, None))));
         };
         let request = WebRequest::new(Method::GET, parsed);
         let answer = self.transfer.fetch(&request, BodyBound::AtMost(max_bytes), None).await;

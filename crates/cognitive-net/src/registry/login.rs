@@ -65,7 +65,7 @@ impl RegistryLogin {
     /// Returns a redactor for the credentials and all received tokens.
     pub(crate) fn redactor(&self) -> Redactor {
         let own = self.credentials.as_ref().map(|credentials| credentials.secret().clone());
-        Redactor::of(own.into_iter().chain(self.given.lock().tokens.iter().cloned()))
+        Redactor::from_secrets(own.into_iter().chain(self.given.lock().tokens.iter().cloned()))
     }
 
     /// Returns the header that is known to be required.

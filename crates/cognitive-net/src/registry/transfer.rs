@@ -127,7 +127,7 @@ impl From<Refusal> for Setback {
 }
 
 impl Setback {
-    fn of(error: GuardError, url: &Url) -> Self {
+    fn from_error(error: GuardError, url: &Url) -> Self {
         match error {
             GuardError::Refused(refusal) => Self::Refused(refusal),
             GuardError::Proxy(why) => Self::Proxy(why),
@@ -204,7 +204,7 @@ impl Transfer {
         let mut watch = UploadWatch { length, before: 0, silent: Duration::ZERO };
         loop {
             if let Ok(done) = timeout(SILENCE, sending.as_mut()).await {
-                return done.map_err(|error| Setback::of(error, url));
+                return done.map_err(|error| Setback::from_error(error, url));
             }
             if watch.is_dead(sent.load(Ordering::Relaxed)) {
                 return Err(too_late(url));
@@ -219,7 +219,7 @@ impl Transfer {
         for _ in 0..=MAX_REDIRECTS {
             let asked = self.guard.send(request.method.clone(), &url, headers.clone(), None);
             let response = timeout(SILENCE, asked).await.map_err(|_| too_late(&url))?;
-            let response = response.map_err(|error| Setback::of(error, &url))?;
+            let response = response.map_err(|error| Setback::from_error(error, &url))?;
             let Some(place) = place_of(&response, &url)? else { return read(response, url, bound).await };
             let place = self.guard.admit(place)?;
             // The header stays removed even after a redirect back, because another host chose the target.
@@ -228,7 +228,7 @@ impl Transfer {
             }
             url = place;
         }
-        Err(Refusal::of(Reason::TooManyRedirects, Some(&url)).into())
+        Err(Refusal::new(Reason::TooManyRedirects, Some(&url)).into())
     }
 }
 
@@ -252,7 +252,7 @@ impl UploadWatch {
 }
 
 fn too_late(url: &Url) -> Setback {
-    Refusal::of(Reason::Timeout, Some(url)).into()
+    Refusal::new(Reason::Timeout, Some(url)).into()
 }
 
 /// Returns the target of a redirect; `None` for any other answer.
@@ -280,7 +280,7 @@ async fn read(mut response: Response, url: Url, bound: BodyBound) -> Result<WebA
         return Ok(WebAnswer { status, headers, body, url });
     }
     if headers.get_all(CONTENT_ENCODING).iter().any(|name| name != "identity" && !name.is_empty()) {
-        return Err(Refusal::of(Reason::Encoding, Some(&url)).into());
+        return Err(Refusal::new(Reason::Encoding, Some(&url)).into());
     }
     let announced = response.content_length();
     let (most, exact) = match bound {

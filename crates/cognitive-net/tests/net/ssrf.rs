@@ -30,7 +30,7 @@ impl Names {
         self.known.lock().unwrap().insert(name.to_owned(), addresses);
     }
 
-    fn of(&self, name: &str) -> Vec<IpAddr> {
+    fn addresses(&self, name: &str) -> Vec<IpAddr> {
         let known = self.known.lock().unwrap();
         known.get(name).or_else(|| known.get("*")).cloned().unwrap_or_default()
     }
@@ -38,7 +38,7 @@ impl Names {
 
 impl Lookup for Names {
     fn lookup(&self, host: String) -> PortFuture<'static, io::Result<Vec<IpAddr>>> {
-        let found = self.of(&host);
+        let found = self.addresses(&host);
         self.asked.lock().unwrap().push(host);
         Box::pin(async { Ok(found) })
     }
@@ -208,7 +208,7 @@ fn sec_011_rebinding_does_not_help() {
         let names = Arc::new(Names::default());
         let url = trap.url("http://rebind.example:PORT/x.png");
         names.set("rebind.example", &["93.184.216.34"]);
-        assert!(check_url(&url, |host| names.of(host), &trap.policy()).is_ok());
+        assert!(check_url(&url, |host| names.addresses(host), &trap.policy()).is_ok());
         names.set("rebind.example", &["127.0.0.1"]);
         let fetcher = Fetcher::new(trap.policy()).with_lookup(Arc::clone(&names) as Arc<dyn Lookup>);
         let error = error_of(fetcher.fetch(&url, 1_000).await.unwrap_err());

@@ -196,9 +196,12 @@ impl JudgedByModel {
     /// Returns one report for each module and model.
     #[must_use]
     pub fn reports(self) -> Vec<ModelCalibration> {
-        let of_pair = |((module, model), mut judged): ((String, String), VecDeque<CheckedAnswer>)| {
-            ModelCalibration { module, model, report: CalibrationReport::of(judged.make_contiguous()) }
-        };
+        let of_pair =
+            |((module, model), mut judged): ((String, String), VecDeque<CheckedAnswer>)| ModelCalibration {
+                module,
+                model,
+                report: CalibrationReport::from_answers(judged.make_contiguous()),
+            };
         self.0.into_iter().map(of_pair).collect()
     }
 }
@@ -222,7 +225,7 @@ pub struct CalibrationBin {
 impl CalibrationReport {
     /// Builds the report of these answers.
     #[must_use]
-    pub fn of(answers: &[CheckedAnswer]) -> Self {
+    pub fn from_answers(answers: &[CheckedAnswer]) -> Self {
         Self {
             decisions: answers.len() as u64,
             bins: bins(answers),

@@ -21,7 +21,7 @@ fn review(verdict: Verdict, data: Option<Value>) -> Review {
             "data": { "rationale": "r", "label": "a", "list": [1], "a.b": { "$in": [1] } },
         }),
     };
-    let mut review = Review::of("7".to_owned(), "2026-01-02T03:04:05.000Z".to_owned(), &entry);
+    let mut review = Review::from_entry("7".to_owned(), "2026-01-02T03:04:05.000Z".to_owned(), &entry);
     review.decision = Some(ReviewDecision::new(verdict, String::new(), None, String::new(), data));
     review
 }

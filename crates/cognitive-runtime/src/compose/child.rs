@@ -205,7 +205,7 @@ impl ChildOutcome {
         let started_ms = milliseconds(parent.started);
         let name = request.module.name().to_owned();
         let entry =
-            parent.host.journal.as_deref().map(|journal| JournalEntry::of(journal, &request, &lineage));
+            parent.host.journal.as_deref().map(|journal| JournalEntry::new(journal, &request, &lineage));
         if let Some(entry) = &entry
             && let Some((envelope, mut trace)) = entry.recall(&request.module, &lineage).await
         {
@@ -248,7 +248,7 @@ impl ChildOutcome {
             let failure = envelope.into_result().err().unwrap_or_else(broken);
             return Err(FailedChild { name: name.to_owned(), failure });
         }
-        if let Some(Value::Object(emitted)) = envelope.take_beside(EMITTED) {
+        if let Some(Value::Object(emitted)) = envelope.take_extra_member(EMITTED) {
             self.emitted = emitted;
         }
         Ok(serde_json::to_value(&envelope).unwrap_or_default())

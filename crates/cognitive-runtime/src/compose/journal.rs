@@ -18,7 +18,7 @@ pub(super) struct JournalEntry<'a> {
 
 impl<'a> JournalEntry<'a> {
     /// The entry of a part that is about to run below the modules of this lineage.
-    pub(super) fn of(journal: &'a dyn PartJournal, request: &RunRequest, lineage: &Lineage) -> Self {
+    pub(super) fn new(journal: &'a dyn PartJournal, request: &RunRequest, lineage: &Lineage) -> Self {
         let name = request.module.name();
         let path = lineage.span().map_or_else(|| name.to_owned(), |above| format!("{above}/{name}"));
         let module = match &request.module {
@@ -44,7 +44,7 @@ impl<'a> JournalEntry<'a> {
             ModuleRef::Name(_) | ModuleRef::Refused { .. } => "",
         };
         let latency = envelope.meta().extra.get("latency_ms").and_then(Value::as_f64).unwrap_or_default();
-        let trace = Trace::of(part.name(), version, &envelope, latency, usage);
+        let trace = Trace::from_envelope(part.name(), version, &envelope, latency, usage);
         Some((envelope, trace))
     }
 

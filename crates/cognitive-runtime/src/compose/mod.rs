@@ -82,16 +82,16 @@ pub(crate) fn merge_context(envelope: &mut Envelope, mut updates: Map<String, Va
     if updates.is_empty() || !envelope.ok() {
         return;
     }
-    match envelope.take_beside(EMITTED) {
+    match envelope.take_extra_member(EMITTED) {
         Some(Value::Object(own)) => updates.extend(own),
         // Not an object; the check of emitted context reports that.
         Some(other) => {
-            envelope.set_beside(EMITTED, other);
+            envelope.set_extra_member(EMITTED, other);
             return;
         }
         None => {}
     }
-    envelope.set_beside(EMITTED, Value::Object(updates));
+    envelope.set_extra_member(EMITTED, Value::Object(updates));
 }
 
 /// Runs the parts of a module, if it has any, and merges the context that they changed into the input of its prompt.

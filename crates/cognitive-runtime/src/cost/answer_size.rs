@@ -34,7 +34,7 @@ pub(crate) fn answer_tokens(module: &Module, wanted: Option<u64>, script: Writin
         return wanted;
     }
     let script =
-        if script == WritingScript::Other { script } else { WritingScript::of([module.prompt.as_str()]) };
+        if script == WritingScript::Other { script } else { WritingScript::detect([module.prompt.as_str()]) };
     let rules = module.envelope_rules();
     // Insights and handed-on context have no length bounds.
     if rules.insights.most > 0 || !rules.emits.is_empty() {
@@ -55,7 +55,7 @@ pub(crate) enum WritingScript {
 }
 
 impl WritingScript {
-    pub(crate) fn of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
+    pub(crate) fn detect<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
         let (mut all, mut others) = (0_usize, 0_usize);
         for letter in texts.into_iter().flat_map(str::chars) {
             all += 1;
@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn accents_do_not_make_another_script() {
         for latin in ["plain", "schöne Größe überall", "", "déjà vu"] {
-            assert_eq!(WritingScript::of([latin]), WritingScript::Latin, "{latin}");
+            assert_eq!(WritingScript::detect([latin]), WritingScript::Latin, "{latin}");
         }
         for other in ["答えは", "да", "ναι, yes", "the word 図書館"] {
-            assert_eq!(WritingScript::of([other]), WritingScript::Other, "{other}");
+            assert_eq!(WritingScript::detect([other]), WritingScript::Other, "{other}");
         }
     }
 

@@ -101,7 +101,7 @@ impl<'a> Estimate<'a> {
 
     /// Uses the actual input.
     pub(crate) fn with_text(self, text: &'a str) -> Self {
-        Self { text: Some(text), script: WritingScript::of([text]), ..self }
+        Self { text: Some(text), script: WritingScript::detect([text]), ..self }
     }
 
     /// Adds media to the input. Only images and documents that are text have a known bound.

@@ -24,7 +24,7 @@ pub(crate) fn admit(run: &Run<'_, '_>, input: &ValidInput) -> Result<(), Failure
     }
     let given = [serde_json::to_string(input.value()), serde_json::to_string(input.context())];
     let given = given.into_iter().map(Result::unwrap_or_default).collect::<String>();
-    let script = WritingScript::of([given.as_str()]);
+    let script = WritingScript::detect([given.as_str()]);
     let estimate = Estimate::new(host, plan).with_media(&run.receipt.media)?.with_text(&given);
     let ceiling = estimate.rounds(run.module, given.len() as u64, run.lineage.rounds)?;
     let cost = ceiling.cost;

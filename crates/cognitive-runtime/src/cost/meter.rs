@@ -162,15 +162,15 @@ impl CallCost {
     pub(crate) fn failed(&self, attempt: &Attempt) {
         let refused = attempt.status.is_some_and(|status| !(200..300).contains(&status));
         let uncounted = if refused { Money::ZERO } else { self.worst };
-        self.meter.settle(self.worst, self.of(attempt.usage, uncounted));
+        self.meter.settle(self.worst, self.cost(attempt.usage, uncounted));
     }
 
     /// Settles a try that gave an answer. Without a token count it may have cost the worst case.
     pub(crate) fn answered(&self, usage: Option<Usage>) {
-        self.meter.settle(self.worst, self.of(usage, self.worst));
+        self.meter.settle(self.worst, self.cost(usage, self.worst));
     }
 
-    fn of(&self, usage: Option<Usage>, uncounted: Money) -> Money {
+    fn cost(&self, usage: Option<Usage>, uncounted: Money) -> Money {
         usage.map_or(uncounted, |usage| self.price.cost(&usage))
     }
 }

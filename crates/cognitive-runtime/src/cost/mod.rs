@@ -90,7 +90,7 @@ pub(crate) fn hold_to_limit(run: &Run<'_, '_>, call: &mut ModelCall) {
 pub(crate) fn of_call(run: &Run<'_, '_>, call: &ModelCall) -> Option<CallCost> {
     let meter = run.lineage.meter()?;
     let price = price_of(run.host, run.provider)?;
-    let size = RequestSize::of(call, price.vocabulary);
+    let size = RequestSize::for_call(call, price.vocabulary);
     let output = call.max_output_tokens.unwrap_or(u64::MAX).saturating_add(thought_tokens(call.thinking));
     // Media have a bound only if the price table has one; without it the run was refused.
     let media = price.image_tokens.unwrap_or(0).saturating_mul(call.media.len() as u64);
@@ -112,7 +112,7 @@ pub(crate) struct RequestSize {
 }
 
 impl RequestSize {
-    fn of(call: &ModelCall, vocabulary: BilledVocabulary) -> Self {
+    fn for_call(call: &ModelCall, vocabulary: BilledVocabulary) -> Self {
         let tokens = |text: &str| most_tokens(text, vocabulary);
         let examples: u64 = call.examples.iter().map(|each| tokens(&each.input) + tokens(&each.answer)).sum();
         let tools: u64 = call.tools.iter().map(|tool| tool_tokens(tool, vocabulary)).sum();

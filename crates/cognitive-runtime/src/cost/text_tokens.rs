@@ -58,7 +58,7 @@ enum Sort {
 }
 
 impl Sort {
-    fn of(byte: u8) -> Self {
+    fn from_byte(byte: u8) -> Self {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' => Self::Letter,
             b'0'..=b'9' => Self::Digit,
@@ -78,9 +78,9 @@ impl Pieces<'_> {
     fn tokens(&self) -> u64 {
         let (mut start, mut sum) = (0, 0_u64);
         while let Some(first) = self.bytes.get(start) {
-            let sort = Sort::of(*first);
+            let sort = Sort::from_byte(*first);
             let rest = self.bytes.get(start..).unwrap_or_default();
-            let length = rest.iter().take_while(|byte| Sort::of(**byte) == sort).count();
+            let length = rest.iter().take_while(|byte| Sort::from_byte(**byte) == sort).count();
             sum = sum.saturating_add(self.run(sort, start, start + length));
             start += length;
         }

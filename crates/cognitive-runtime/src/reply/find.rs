@@ -100,7 +100,7 @@ pub(crate) fn find(
 /// Adds what was skipped before the reply. Several steps add liberties, so they are sorted by offset for the reader.
 pub(super) fn complete(mut draft: Draft, text: &str, start: usize) -> Draft {
     let mark = text.get(..start).and_then(|before| before.find(BYTE_ORDER_MARK));
-    draft.liberties.extend(mark.map(|at| Liberty::of(LibertyRule::Bom, at)));
+    draft.liberties.extend(mark.map(|at| Liberty::from_rule(LibertyRule::Bom, at)));
     draft.liberties.sort_by_key(|liberty| liberty.at);
     draft
 }
@@ -164,7 +164,7 @@ fn in_fence(text: &str, (start, end): (usize, usize), fault: StrictFault) -> Res
         Ok(read) => object(read, text, open, content, Leniency::Strict)?,
         Err(fault) => overflowing(text, inside).ok_or_else(|| unreadable(fault, from, to))?,
     };
-    draft.liberties.push(Liberty::of(LibertyRule::Fence, from));
+    draft.liberties.push(Liberty::from_rule(LibertyRule::Fence, from));
     Ok(draft)
 }
 
@@ -204,7 +204,7 @@ fn surroundings(
         (fence, LibertyRule::Fence),
         (outline.prose, LibertyRule::Prose),
     ];
-    let around = rules.into_iter().filter_map(|(at, rule)| Some(Liberty::of(rule, at?)));
+    let around = rules.into_iter().filter_map(|(at, rule)| Some(Liberty::from_rule(rule, at?)));
     let passed_over = passed_over.map(|(at, count)| {
         let objects =
             if count == 1 { "another object was".to_owned() } else { format!("{count} other objects were") };

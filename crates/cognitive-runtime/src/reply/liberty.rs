@@ -94,7 +94,7 @@ impl Liberty {
     }
 
     /// A liberty with the description of its rule.
-    pub(super) fn of(rule: LibertyRule, at: usize) -> Self {
+    pub(super) fn from_rule(rule: LibertyRule, at: usize) -> Self {
         Self::new(at, rule, rule.words())
     }
 

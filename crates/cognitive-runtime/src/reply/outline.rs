@@ -48,7 +48,7 @@ impl ValueBuilder {
 
     /// Stores as many numbers as are shown, and always the first one that no type can hold, since it decides.
     fn note_rounded(&mut self, written: &str) {
-        let Some(mut number) = RoundedNumber::of("", written) else { return };
+        let Some(mut number) = RoundedNumber::detect("", written) else { return };
         let decides = number.overflows && !self.rounded.iter().any(|known| known.overflows);
         if self.rounded.len() < MAX_COUNT || decides {
             number.path = self.tree.pointer();

@@ -115,7 +115,7 @@ fn comp_090_s_05_children_inherit_policies_trace_and_pay_into_one_account() {
     // A module run alone gets other instructions than below a stricter one, in either order.
     for (module, told) in [("leaf", false), ("main", true), ("leaf", false)] {
         world.run(module, json!({}));
-        let last = world.of("leaf").pop().unwrap().instructions;
+        let last = world.calls_to("leaf").pop().unwrap().instructions;
         assert_eq!(last.contains("using the network"), told, "{module}: {last}");
     }
     assert_eq!(

@@ -296,21 +296,21 @@ impl World {
         runs.map(|record| (record.module, record.trace_id)).collect()
     }
 
-    pub fn of(&self, name: &str) -> Vec<ModelCall> {
+    pub fn calls_to(&self, name: &str) -> Vec<ModelCall> {
         let seen = self.seen.lock().unwrap();
         seen.calls.iter().filter(|(who, _)| who == name).map(|(_, call)| call.clone()).collect()
     }
 
     pub fn inputs(&self, name: &str) -> Vec<String> {
-        self.of(name).into_iter().map(|call| call.input).collect()
+        self.calls_to(name).into_iter().map(|call| call.input).collect()
     }
 
     pub fn instructions(&self, name: &str) -> String {
-        self.of(name).remove(0).instructions.to_string()
+        self.calls_to(name).remove(0).instructions.to_string()
     }
 
     pub fn temperatures(&self, name: &str) -> Vec<f64> {
-        self.of(name).into_iter().map(|call| call.temperature).collect()
+        self.calls_to(name).into_iter().map(|call| call.temperature).collect()
     }
 
     pub fn times(&self) -> Vec<u128> {

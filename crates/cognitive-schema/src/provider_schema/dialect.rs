@@ -146,7 +146,7 @@ impl SchemaLimits {
 }
 
 impl SchemaDialect {
-    pub(super) fn of(target: SchemaTarget) -> &'static Self {
+    pub(super) fn for_target(target: SchemaTarget) -> &'static Self {
         match target {
             SchemaTarget::OpenAi => &OPENAI,
             SchemaTarget::Anthropic => &ANTHROPIC,

@@ -96,12 +96,12 @@ impl SchemaTarget {
     /// Returns whether a model that is bound to such a schema has to write `null` for an optional member that is absent.
     #[must_use]
     pub fn null_means_absent(self) -> bool {
-        SchemaDialect::of(self).optional != OptionalNotation::Absent
+        SchemaDialect::for_target(self).optional != OptionalNotation::Absent
     }
 
     /// Returns whether it has to write `null` for the one of `data` and `error` that does not apply.
     pub(crate) fn null_means_other_outcome(self) -> bool {
-        SchemaDialect::of(self).envelope == OutcomeShape::OneObject
+        SchemaDialect::for_target(self).envelope == OutcomeShape::OneObject
     }
 }
 
@@ -209,7 +209,7 @@ pub fn provider_schema(
     rules: &EnvelopeRules<'_>,
     target: SchemaTarget,
 ) -> ProviderSchema {
-    let dialect = SchemaDialect::of(target);
+    let dialect = SchemaDialect::for_target(target);
     let mut losses = Losses::default();
     let envelope = envelope::write(contract, rules, (dialect.recursion, dialect.rest), &mut losses);
     let schema = emit::envelope(&envelope, dialect, &mut losses);

@@ -38,7 +38,7 @@ impl JsonTypes {
 
     /// The type of a value.
     #[must_use]
-    pub fn of(value: &Value) -> Self {
+    pub fn from_value(value: &Value) -> Self {
         Self::of_word(type_word(value))
     }
 

@@ -53,7 +53,7 @@ pub(super) fn weigh(pattern: &str) -> Result<Weight, String> {
     if !crate::text::fits(pattern, MAX_LENGTH) {
         return Err(format!("the pattern has more than {MAX_LENGTH} characters"));
     }
-    let scan = Scan::of(pattern)?;
+    let scan = Scan::new(pattern)?;
     let Sum { positions, hazard, states, .. } = scan.whole;
     let (effort, longest_text) = if scan.is_tried {
         if positions > MAX_TRIED_POSITIONS {
@@ -138,7 +138,7 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    fn of(pattern: &'a str) -> Result<Self, String> {
+    fn new(pattern: &'a str) -> Result<Self, String> {
         // Without `^`, a match may start anywhere, as after an unbounded repetition.
         let anchored = pattern.strip_prefix('^').filter(|rest| !has_open_alternative(rest));
         let whole = Sum { is_endless: anchored.is_none(), ..Sum::default() };

@@ -314,7 +314,7 @@ impl<'a> SchemaReader<'a> {
         };
         listed.is_none_or(|listed| listed.iter().any(|each| same(each, value)))
             && members.get("const").is_none_or(|only| same(only, value))
-            && !own_types(members).and(JsonTypes::of(value)).is_empty()
+            && !own_types(members).and(JsonTypes::from_value(value)).is_empty()
             && branches(members, "allOf").all(|branch| self.may_be((file, branch), value, depth + 1))
             && inside("anyOf")
             && inside("oneOf")
@@ -377,7 +377,8 @@ fn own_types(schema: &Map<String, Value>) -> JsonTypes {
     };
     let listed = schema.get("enum").and_then(Value::as_array).map(Vec::as_slice);
     let listed = listed.or_else(|| schema.get("const").map(std::slice::from_ref));
-    let listed = listed.map(|values| values.iter().map(JsonTypes::of).fold(JsonTypes::NONE, JsonTypes::or));
+    let listed =
+        listed.map(|values| values.iter().map(JsonTypes::from_value).fold(JsonTypes::NONE, JsonTypes::or));
     written.and(listed.unwrap_or(JsonTypes::ALL))
 }
 

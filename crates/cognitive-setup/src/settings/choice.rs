@@ -69,7 +69,7 @@ impl ModelSource {
 
 impl ModelSources<'_> {
     /// Returns the sources, the most specific one first.
-    fn of(&self, own: Option<&ModuleConfig>, with_flags: bool) -> Vec<ModelSource> {
+    fn sources(&self, own: Option<&ModuleConfig>, with_flags: bool) -> Vec<ModelSource> {
         let environment = |name: &str| (self.environment)(name);
         let flag = with_flags.then(|| ModelSource {
             kind: SourceKind::Flag,
@@ -114,7 +114,7 @@ impl ModelSources<'_> {
 
     /// Resolves the provider of a run with typed overrides, or of all modules without a separate provider.
     pub(super) fn choose(&self, own: Option<&ModuleConfig>) -> Result<Chosen, Failure> {
-        self.choose_from(&self.of(own, true))
+        self.choose_from(&self.sources(own, true))
     }
 
     /// Resolves the settings of single modules. A model that was typed for one run does not apply to its parts.
@@ -125,7 +125,7 @@ impl ModelSources<'_> {
                 OverrideScope::Process => (false, true),
             };
             let choose = || {
-                let chosen = self.choose_from(&self.of(Some(own), with_flags));
+                let chosen = self.choose_from(&self.sources(Some(own), with_flags));
                 chosen.map(|(provider, refused_address)| RungChoice {
                     name: name.clone(),
                     provider,

@@ -52,7 +52,7 @@ impl Ledger {
 
     /// Returns the trusted file of a folder.
     #[must_use]
-    pub fn of(&self, folder: &Path) -> Option<&TrustedFile> {
+    pub fn find(&self, folder: &Path) -> Option<&TrustedFile> {
         let folder = folder.to_str()?;
         self.trusted.iter().find(|known| known.folder == folder)
     }
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(mode(&home.path().join(".cognitive")), 0o700);
         let mut read = Ledger::read(home.path()).unwrap();
         assert_eq!(read, ledger);
-        assert_eq!(read.of(Path::new("/b")).unwrap().sha256, "3");
+        assert_eq!(read.find(Path::new("/b")).unwrap().sha256, "3");
         assert!(read.remove("/b") && !read.remove("/b"));
         assert_eq!(read.all().len(), 1);
     }

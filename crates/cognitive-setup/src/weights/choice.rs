@@ -57,7 +57,9 @@ impl WeightsChoice {
         match self {
             Self::File(file) => Some(file.clone()),
             Self::Added(added) => Some(WeightsFolder::of_name(&added.name, environment)?.file()),
-            Self::Usual | Self::Known(_) => Some(WeightsFolder::of(self.known()?, environment)?.file()),
+            Self::Usual | Self::Known(_) => {
+                Some(WeightsFolder::for_weights(self.known()?, environment)?.file())
+            }
         }
     }
 }

@@ -38,14 +38,14 @@ impl ExpectedWeights {
 
     /// Returns the remembered hash of a file that is about to be read.
     fn recalled(&self, file: &File) -> Option<String> {
-        let stamp = file.metadata().ok().map(|meta| Stamp::of(&meta));
+        let stamp = file.metadata().ok().map(|meta| Stamp::from_metadata(&meta));
         *self.begun.lock() = stamp;
         self.memory.as_ref()?.recall(&stamp?)
     }
 
     /// Verifies a file after it was read. The error is the reason.
     fn confirmed(&self, file: &File, sha256: &str) -> Result<(), String> {
-        let now = file.metadata().ok().map(|meta| Stamp::of(&meta));
+        let now = file.metadata().ok().map(|meta| Stamp::from_metadata(&meta));
         let (Some(begun), Some(now)) = (*self.begun.lock(), now) else {
             return Err("the file cannot be read".to_owned());
         };

@@ -92,7 +92,7 @@ impl WeightsFolder {
 
     /// Returns the default place of known weights; `None` if the user's cache is unknown.
     #[must_use]
-    pub fn of(known: &KnownWeights, environment: Environment<'_>) -> Option<Self> {
+    pub fn for_weights(known: &KnownWeights, environment: Environment<'_>) -> Option<Self> {
         Self::of_name(known.name, environment)
     }
 
@@ -340,7 +340,7 @@ mod tests {
             let look_up = |name: &str| {
                 pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
             };
-            WeightsFolder::of(&SMOLLM2, &look_up).map(|place| place.file())
+            WeightsFolder::for_weights(&SMOLLM2, &look_up).map(|place| place.file())
         };
         let end = "cogn/models/smollm2-135m-instruct-q4_1.gguf";
         let expected = |cache: &str| Some(Path::new(cache).join(end));

@@ -45,7 +45,7 @@ pub struct PullSources {
 impl PullSources {
     /// Returns the sources of this user, with a timeout that suits these weights.
     #[must_use]
-    pub fn of(known: &KnownWeights, environment: Environment<'_>) -> Self {
+    pub fn for_weights(known: &KnownWeights, environment: Environment<'_>) -> Self {
         Self {
             path: environment(env_vars::PATH).map(OsString::from),
             hub: environment(env_vars::HUB).unwrap_or_else(|| HUB.to_owned()),

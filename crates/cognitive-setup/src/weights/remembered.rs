@@ -29,7 +29,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    pub(super) fn of(meta: &Metadata) -> Self {
+    pub(super) fn from_metadata(meta: &Metadata) -> Self {
         let (device, inode, modified, changed) = platform::file_identity(meta);
         Self { device, inode, bytes: meta.len(), modified, changed }
     }
@@ -111,12 +111,14 @@ pub(super) fn check_remembered(known: &KnownWeights, path: &Path, memory: &HashM
 /// Returns the hash of a file without an expected hash, and remembers it.
 pub(super) fn hash_of(path: &Path, memory: Option<&HashMemory>) -> io::Result<String> {
     let file = File::open(path)?;
-    let stamp = Stamp::of(&file.metadata()?);
+    let stamp = Stamp::from_metadata(&file.metadata()?);
     if let Some(sha256) = memory.and_then(|memory| memory.recall(&stamp)) {
         return Ok(sha256);
     }
     let sha256 = digest(&file)?;
-    if let Some(memory) = memory.filter(|_| file.metadata().is_ok_and(|meta| Stamp::of(&meta) == stamp)) {
+    if let Some(memory) =
+        memory.filter(|_| file.metadata().is_ok_and(|meta| Stamp::from_metadata(&meta) == stamp))
+    {
         memory.remember(stamp, &sha256);
     }
     Ok(sha256)
@@ -129,7 +131,7 @@ mod tests {
     /// Writes a file and returns its stamp with an old time, as if it had not changed for a while.
     fn settled(path: &Path, text: &str) -> Stamp {
         fs::write(path, text).unwrap();
-        Stamp { changed: 0, modified: 0, ..Stamp::of(&fs::metadata(path).unwrap()) }
+        Stamp { changed: 0, modified: 0, ..Stamp::from_metadata(&fs::metadata(path).unwrap()) }
     }
 
     #[test]
@@ -147,7 +149,7 @@ mod tests {
         ] {
             assert_eq!(memory.recall(&other), None, "{other:?}");
         }
-        let fresh = Stamp::of(&fs::metadata(dir.path().join("w")).unwrap());
+        let fresh = Stamp::from_metadata(&fs::metadata(dir.path().join("w")).unwrap());
         memory.remember(fresh, "h");
         assert_eq!(memory.recall(&fresh), None, "it could change again within the same moment");
     }

@@ -55,8 +55,8 @@ pub(super) fn sql(dialect: SqlDialect) -> String {
     )
 }
 
-pub(super) fn of(store: &Store, filter: &Filter, buckets: usize) -> Result<RunStats, StoreError> {
-    let bound = SqlFilter::of(filter);
+pub(super) fn load(store: &Store, filter: &Filter, buckets: usize) -> Result<RunStats, StoreError> {
+    let bound = SqlFilter::new(filter);
     let runs: Vec<RunFigures> = store.look(|session| {
         let sql = sql(session.dialect());
         all(session, &sql, &bound.values(), RunFigures::read)

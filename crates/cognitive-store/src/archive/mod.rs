@@ -90,7 +90,7 @@ impl RunArchive for AuditArchive {
     fn runs(&self, asked: &RunFilter) -> Result<RunPage, String> {
         let limit = asked.limit.unwrap_or(USUAL).clamp(1, MOST);
         let filter = Filter { limit: Some(limit + 1), ..filter(asked)? };
-        let bound = SqlFilter::of(&filter);
+        let bound = SqlFilter::new(&filter);
         let found = self.store().look(|session| {
             let sql = page_sql(session.dialect());
             all(session, &sql, &bound.values(), in_one_line)
@@ -122,7 +122,7 @@ impl RunArchive for AuditArchive {
             Ok(Some((id, run, rows)))
         });
         let Some((id, run, rows)) = found.map_err(|error| error.to_string())? else { return Ok(None) };
-        let tree = if run.unfinished { None } else { waterfall::of(&rows, id) };
+        let tree = if run.unfinished { None } else { waterfall::build(&rows, id) };
         let payload = rows.iter().find(|row| row.id == id).and_then(|row| row.payload.as_ref());
         let part = |name: &str| payload.and_then(|payload| payload.get(name)).cloned();
         let (input, envelope) = (part("input"), part("envelope"));
@@ -145,7 +145,7 @@ impl RunArchive for AuditArchive {
 
     fn stats(&self, asked: &RunFilter, buckets: usize) -> Result<RunStats, String> {
         let filter = Filter { limit: None, before: None, ..filter(asked)? };
-        figures::of(self.store(), &filter, buckets).map_err(|error| error.to_string())
+        figures::load(self.store(), &filter, buckets).map_err(|error| error.to_string())
     }
 }
 

@@ -21,7 +21,7 @@ struct TimedRun<'a> {
 }
 
 impl<'a> TimedRun<'a> {
-    fn of(row: &'a Row) -> Self {
+    fn from_row(row: &'a Row) -> Self {
         let to = milliseconds(&row.ts);
         let above = row.receipt.get("parent_span").and_then(Value::as_str);
         let depth = above.map_or(0, |path| path.split('/').count());
@@ -39,8 +39,9 @@ fn milliseconds(ts: &str) -> f64 {
 }
 
 /// Returns the tree of the run whose record has this id.
-pub(super) fn of(rows: &[Row], id: i64) -> Option<WaterfallNode> {
-    let runs: Vec<TimedRun<'_>> = rows.iter().filter(|row| row.event == "run").map(TimedRun::of).collect();
+pub(super) fn build(rows: &[Row], id: i64) -> Option<WaterfallNode> {
+    let runs: Vec<TimedRun<'_>> =
+        rows.iter().filter(|row| row.event == "run").map(TimedRun::from_row).collect();
     let root = runs.iter().position(|run| run.row.id == id)?;
     // If several candidates were active, the one that started last.
     let parents: Vec<Option<usize>> = runs

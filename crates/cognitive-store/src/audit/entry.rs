@@ -71,7 +71,7 @@ pub(super) const RUNS: &str = "runs";
 pub(super) const DETAILS: &str = "details";
 
 impl NewAuditRow {
-    pub(super) fn of(record: &AuditRecord) -> Self {
+    pub(super) fn from_record(record: &AuditRecord) -> Self {
         let text = |text: &str| Value::Text(writable(cut(text, SHORT)));
         let maybe = |given: &Option<String>| given.as_deref().map_or(Value::Null, text);
         let tokens = |count: Option<u64>| count.map_or(Value::Null, |count| Value::Integer(whole(count)));

@@ -31,7 +31,7 @@ impl AuditLog for Store {
 
 impl Store {
     fn keep(&self, records: &[AuditRecord]) -> Result<(), String> {
-        let entries: Vec<NewAuditRow> = records.iter().map(NewAuditRow::of).collect();
+        let entries: Vec<NewAuditRow> = records.iter().map(NewAuditRow::from_record).collect();
         let retention = self.retention();
         let newest = records.iter().map(|record| record.at).max();
         let due = newest.filter(|now| retention.age.is_some() && self.drops.sweep_is_due(*now));
@@ -91,8 +91,8 @@ pub(crate) struct NoteRecord(NewAuditRow);
 pub(crate) struct NoteCost(Vec<WriteDrops>);
 
 impl NoteRecord {
-    pub(crate) fn of(record: &AuditRecord) -> Self {
-        Self(NewAuditRow::of(record))
+    pub(crate) fn from_record(record: &AuditRecord) -> Self {
+        Self(NewAuditRow::from_record(record))
     }
 
     /// Appends the record. The caller counts the returned drops after the commit.

@@ -65,7 +65,7 @@ pub(crate) struct SqlFilter<'a> {
 }
 
 impl<'a> SqlFilter<'a> {
-    pub(crate) fn of(filter: &'a Filter) -> Self {
+    pub(crate) fn new(filter: &'a Filter) -> Self {
         let limit = filter.limit.map_or(i64::MAX, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         Self { filter, since: filter.since.map(time::text), until: filter.until.map(time::text), limit }
     }
@@ -101,7 +101,7 @@ impl Store {
     /// Returns the matching records, newest first.
     pub fn list(&self, filter: &Filter) -> Result<Vec<Row>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM audit WHERE {WHERE} ORDER BY id DESC LIMIT ?16");
-        let bound = SqlFilter::of(filter);
+        let bound = SqlFilter::new(filter);
         self.look(|session| all(session, &sql, &bound.values(), Row::read))
     }
 
@@ -143,7 +143,7 @@ fn range(session: &mut dyn SqlSession, filter: &Filter) -> Result<Option<(i64, i
     let sql = format!(
         "SELECT min(id), max(id) FROM (SELECT id FROM audit WHERE {WHERE} ORDER BY id DESC LIMIT ?16) AS meant"
     );
-    let found = first(session, &sql, &SqlFilter::of(filter).values(), |row| {
+    let found = first(session, &sql, &SqlFilter::new(filter).values(), |row| {
         Ok(row.maybe_integer(0)?.zip(row.maybe_integer(1)?))
     });
     Ok(found?.flatten())
@@ -153,7 +153,7 @@ fn page(session: &mut dyn SqlSession, filter: &Filter, next: i64, last: i64) -> 
     let sql =
         format!("SELECT {COLUMNS} FROM audit WHERE id BETWEEN ?17 AND ?18 AND {WHERE} ORDER BY id LIMIT ?16");
     // The limit of the filter is already applied in `next`.
-    let bound = SqlFilter { limit: PAGE, ..SqlFilter::of(filter) };
+    let bound = SqlFilter { limit: PAGE, ..SqlFilter::new(filter) };
     let mut values = bound.values().to_vec();
     values.extend(values![next, last]);
     all(session, &sql, &values, Row::read)

@@ -79,7 +79,7 @@ const PERIODS: usize = 16;
 impl Store {
     /// Computes the totals of the records that match the filter.
     pub fn stats(&self, filter: &Filter) -> Result<Stats, StoreError> {
-        let bound = SqlFilter::of(filter);
+        let bound = SqlFilter::new(filter);
         let runs = self.look(|session| {
             let sql = format!(
                 "SELECT module, ok, code, latency_ms, input_tokens, output_tokens, {}, {} FROM audit
@@ -132,7 +132,7 @@ fn sum_up(runs: &[RecordedRun]) -> Stats {
     let ends = || runs.iter().filter(|run| !run.place.is_call()).map(|run| run.place.ended());
     let (from, to) = (ends().min(), ends().max());
     let period = Period::between(from, to);
-    let figures = |runs: &[&RecordedRun]| AuditTally::of(runs).finish(&period);
+    let figures = |runs: &[&RecordedRun]| AuditTally::from_runs(runs).finish(&period);
     let mut modules: Vec<ModuleFigures> = by_module
         .iter()
         .map(|(module, runs)| ModuleFigures { module: (*module).to_owned(), figures: figures(runs) })
@@ -179,7 +179,7 @@ struct AuditTally {
 }
 
 impl AuditTally {
-    fn of(runs: &[&RecordedRun]) -> Self {
+    fn from_runs(runs: &[&RecordedRun]) -> Self {
         let places: Vec<&TracePlace> = runs.iter().map(|run| &run.place).collect();
         let mut tally = Self::default();
         for (run, is_part) in runs.iter().zip(counted_above(&places)) {

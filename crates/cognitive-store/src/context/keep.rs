@@ -20,7 +20,7 @@ pub(super) struct EntryColumns<'a> {
 
 impl<'a> EntryColumns<'a> {
     /// Converts an entry. The error says why the entry is refused.
-    pub(super) fn of(owner: &'a Owner, entry: &'a ContextEntry, caps: Caps) -> Result<Self, String> {
+    pub(super) fn new(owner: &'a Owner, entry: &'a ContextEntry, caps: Caps) -> Result<Self, String> {
         let value = entry.value.to_string();
         let bytes = caps.weigh(owner, entry, value.len())?;
         Ok(Self {

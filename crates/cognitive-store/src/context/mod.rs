@@ -39,7 +39,7 @@ impl ContextStore for Store {
             return Ok(());
         }
         let caps = self.caps();
-        let entry = EntryColumns::of(owner, entry, caps)?;
+        let entry = EntryColumns::new(owner, entry, caps)?;
         let kept = self
             .change(&[LockedArea::Context], |session| keep::keep(session, &entry, caps, &time::text(now)));
         kept.map_err(|error| error.to_string())

@@ -95,7 +95,7 @@ fn transact(
     )?;
     session.execute("UPDATE reviews SET is_open = 0 WHERE id = ?1", &values![id])?;
     forget_oldest(session, rules.limits)?;
-    let note = rules.is_audited.then(|| NoteRecord::of(&record(&review, decision)));
+    let note = rules.is_audited.then(|| NoteRecord::from_record(&record(&review, decision)));
     let cost = note.map(|note| note.append(session, rules.retention)).transpose()?;
     let NewDecision { verdict, reason, by, data, .. } = decision.clone();
     review.decision = Some(ReviewDecision::new(verdict, reason, by, at, data));

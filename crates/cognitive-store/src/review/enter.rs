@@ -88,7 +88,7 @@ fn write_all(receiver: &Receiver<QueuedEntry>, store: &Store, limits: ReviewLimi
 }
 
 fn write(batch: &[QueuedEntry], store: &Store, limits: ReviewLimits) -> Result<Vec<EntryOutcome>, String> {
-    let rows: Vec<NewReviewRow> = batch.iter().map(|(entry, _)| NewReviewRow::of(entry)).collect();
+    let rows: Vec<NewReviewRow> = batch.iter().map(|(entry, _)| NewReviewRow::from_entry(entry)).collect();
     let kept = store.change_synced(&[LockedArea::Reviews], |session| insert(session, &rows, limits));
     kept.map_err(|error| error.to_string())
 }
@@ -101,8 +101,8 @@ struct NewReviewRow {
 }
 
 impl NewReviewRow {
-    fn of(entry: &ReviewEntry) -> Self {
-        let review = Review::of(String::new(), time::text(entry.at), entry);
+    fn from_entry(entry: &ReviewEntry) -> Self {
+        let review = Review::from_entry(String::new(), time::text(entry.at), entry);
         Self { review, input: bounded(&entry.input), envelope: bounded(&entry.envelope) }
     }
 

@@ -80,7 +80,7 @@ impl ReviewQueue for StoredReviewQueue {
 
     fn calibration(&self, module: Option<&str>) -> Result<CalibrationReport, String> {
         let judged = self.store.look(|session| curves::judged(session, module));
-        judged.map(|judged| CalibrationReport::of(&judged)).map_err(|error| error.to_string())
+        judged.map(|judged| CalibrationReport::from_answers(&judged)).map_err(|error| error.to_string())
     }
 
     fn calibrated(&self, module: &str, model: &str, confidence: f64) -> Option<f64> {

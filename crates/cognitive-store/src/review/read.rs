@@ -39,7 +39,7 @@ fn light(row: &SqlRow) -> Result<Review, Problem> {
         input: Value::Null,
         envelope: Value::Null,
     };
-    let mut review = Review::of(row.integer(0)?.to_string(), row.text(1)?, &entry);
+    let mut review = Review::from_entry(row.integer(0)?.to_string(), row.text(1)?, &entry);
     review.ok = row.is_true(10)?;
     review.code = row.maybe_text(11)?;
     review.risk = row.text(12)?;

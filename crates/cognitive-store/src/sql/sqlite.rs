@@ -88,7 +88,7 @@ impl SqliteFile {
         let mut open = self.open.lock();
         self.keep_usable(&mut open)?;
         let left = patience.saturating_sub(started.elapsed());
-        open.connection.busy_timeout(left).map_err(|error| Problem::of(&error, patience))?;
+        open.connection.busy_timeout(left).map_err(|error| Problem::from_sqlite(&error, patience))?;
         work(&mut open.connection)
     }
 
@@ -99,7 +99,7 @@ impl SqliteFile {
         patience: Duration,
         work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
-        let said = |error: rusqlite::Error| Problem::of(&error, patience);
+        let said = |error: rusqlite::Error| Problem::from_sqlite(&error, patience);
         let behavior = match access {
             SqlAccess::Look => {
                 return self.with(patience, |connection| work(&mut SqliteSession { connection, patience }));
@@ -146,7 +146,7 @@ struct SqliteSession<'a> {
 
 impl SqliteSession<'_> {
     fn said(&self, error: &rusqlite::Error) -> Problem {
-        Problem::of(error, self.patience)
+        Problem::from_sqlite(error, self.patience)
     }
 }
 
@@ -221,7 +221,7 @@ fn create(path: &Path, patience: Duration) -> Result<OpenFile, Problem> {
     let file = place::prepare(path)?;
     let open = connect(&file, patience)?;
     // `SQLite` opens a write-protected file without an error.
-    if open.connection.is_readonly("main").map_err(|error| Problem::of(&error, patience))? {
+    if open.connection.is_readonly("main").map_err(|error| Problem::from_sqlite(&error, patience))? {
         return Err(Problem::ReadOnly);
     }
     place::narrow(&file)?;
@@ -266,7 +266,7 @@ fn set_up(mut connection: Connection, patience: Duration) -> Result<Connection, 
 const PAUSE: Duration = Duration::from_millis(2);
 
 fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(Problem::of(error, Duration::ZERO), Problem::Busy(_))
+    matches!(Problem::from_sqlite(error, Duration::ZERO), Problem::Busy(_))
 }
 
 /// Initialises a new file and migrates an old one.
@@ -299,6 +299,6 @@ fn adopt(connection: &mut Connection) -> Result<(), MigrationRefusal> {
 fn problem(stale: MigrationRefusal, patience: Duration) -> Problem {
     match stale {
         MigrationRefusal::Refused(problem) => problem,
-        MigrationRefusal::Sqlite(error) => Problem::of(&error, patience),
+        MigrationRefusal::Sqlite(error) => Problem::from_sqlite(&error, patience),
     }
 }

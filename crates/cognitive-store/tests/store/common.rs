@@ -153,7 +153,7 @@ pub fn bad(trace_id: &str, module: &str, code: &str) -> AuditRecord {
 }
 
 /// Returns the path of `-wal` or `-shm`.
-pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{}{suffix}", path.display()))
 }
 

@@ -12,7 +12,7 @@ use cognitive_store::{Filter, Problem, Store};
 use rusqlite::Connection;
 
 use crate::child::start;
-use crate::common::{beside, good, place};
+use crate::common::{good, place, with_suffix};
 
 fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
@@ -32,7 +32,7 @@ fn only_the_owner_can_read_the_file_its_log_and_its_index() {
     helper.go();
     while helper.report().unwrap() != "x-5" {}
     for suffix in ["", "-wal", "-shm"] {
-        assert_eq!(mode(&beside(&path, suffix)), 0o600, "{suffix}");
+        assert_eq!(mode(&with_suffix(&path, suffix)), 0o600, "{suffix}");
     }
     assert_eq!((mode(&dir.path().join("a")), mode(&dir.path().join("a/b"))), (0o700, 0o700));
     helper.kill();
@@ -44,11 +44,11 @@ fn a_file_that_others_could_read_is_narrowed() {
     let first = Store::open(&path).unwrap();
     first.record(&good("a", "m")).unwrap();
     for suffix in ["", "-wal", "-shm"] {
-        fs::set_permissions(beside(&path, suffix), Permissions::from_mode(0o644)).unwrap();
+        fs::set_permissions(with_suffix(&path, suffix), Permissions::from_mode(0o644)).unwrap();
     }
     Store::open(&path).unwrap().record(&good("b", "m")).unwrap();
     for suffix in ["", "-wal", "-shm"] {
-        assert_eq!(mode(&beside(&path, suffix)), 0o600, "{suffix}");
+        assert_eq!(mode(&with_suffix(&path, suffix)), 0o600, "{suffix}");
     }
     first.record(&good("c", "m")).unwrap();
     assert_eq!(first.list(&Filter::default()).unwrap().len(), 3);

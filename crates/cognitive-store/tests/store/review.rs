@@ -98,7 +98,7 @@ fn an_entry_waits_until_it_is_decided_and_comes_back_as_it_was(home: &Home) {
     let second = review_queue.list(&ReviewFilter { cursor: first.next, ..filter }).unwrap();
     assert_eq!((second.reviews[0].id.as_str(), second.next), ("3", None));
     let whole = review_queue.get("2").unwrap().unwrap();
-    assert_eq!(whole, Review::of("2".to_owned(), "2026-01-02T03:04:05.000Z".to_owned(), &entry("b", 0.4)));
+    assert_eq!(whole, Review::from_entry("2".to_owned(), "2026-01-02T03:04:05.000Z".to_owned(), &entry("b", 0.4)));
     assert_eq!((review_queue.get("9").unwrap(), review_queue.get("x").unwrap()), (None, None));
     let decided = review_queue.decide("2", &verdict(Verdict::Correct)).unwrap();
     assert!(decided.is_new);

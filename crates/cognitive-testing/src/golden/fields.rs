@@ -245,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    fn of(schema: Value, refused: Option<&str>) -> Vec<String> {
+    fn field_names(schema: Value, refused: Option<&str>) -> Vec<String> {
         let files = SchemaFiles::from([
             ("schema.json".to_owned(), schema),
             ("types/word.json".to_owned(), json!({ "here": { "properties": { "w": { "enum": ["x"] } } } })),
@@ -276,7 +276,7 @@ mod tests {
             },
             "$defs": { "d": { "patternProperties": { "^x": { "type": "string" } } } },
         });
-        let found = of(schema.clone(), None);
+        let found = field_names(schema.clone(), None);
         let expected = [
             "a 1 2",
             "list",
@@ -298,7 +298,7 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert!(
-            !of(schema, Some("custom")).contains(&"either.custom".to_owned()),
+            !field_names(schema, Some("custom")).contains(&"either.custom".to_owned()),
             "strict enums take no custom value"
         );
     }
@@ -307,7 +307,7 @@ mod tests {
     fn a_type_that_contains_itself_is_entered_once() {
         let tree =
             json!({ "data": { "properties": { "name": {}, "kids": { "items": { "$ref": "#/data" } } } } });
-        assert_eq!(of(tree, None), ["name", "kids"]);
+        assert_eq!(field_names(tree, None), ["name", "kids"]);
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
                 let next = json!({ "$ref": format!("#/d{}", step + 1) });
                 schema[format!("d{step}")] = double(&next);
             }
-            assert!(of(schema, None).len() <= MAX_SCHEMAS);
+            assert!(field_names(schema, None).len() <= MAX_SCHEMAS);
         }
     }
 
@@ -333,7 +333,7 @@ mod tests {
             let next = json!({ "$ref": format!("#/d{}", step + 1) });
             schema[format!("d{step}")] = json!({ "properties": { "a": next } });
         }
-        assert!((1..=MAX_SCHEMA_DEPTH).contains(&of(schema, None).len()));
+        assert!((1..=MAX_SCHEMA_DEPTH).contains(&field_names(schema, None).len()));
     }
 
     #[test]

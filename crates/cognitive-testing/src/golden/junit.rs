@@ -11,7 +11,7 @@ use super::report::{GoldenReport, GoldenResult, GoldenStatus, ModuleReport, Modu
 #[must_use]
 pub fn to_junit(report: &GoldenReport) -> String {
     let sum = |part: fn(&JunitCounts) -> usize| {
-        report.modules.iter().map(|module| part(&JunitCounts::of(module))).sum::<usize>()
+        report.modules.iter().map(|module| part(&JunitCounts::from_module(module))).sum::<usize>()
     };
     let counts = JunitCounts {
         tests: sum(|counts| counts.tests),
@@ -38,7 +38,7 @@ struct JunitCounts {
 }
 
 impl JunitCounts {
-    fn of(module: &ModuleReport) -> Self {
+    fn from_module(module: &ModuleReport) -> Self {
         let count =
             |holds: fn(&GoldenStatus) -> bool| module.cases.iter().filter(|case| holds(&case.status)).count();
         let mut counts = Self {
@@ -68,8 +68,10 @@ impl JunitCounts {
 
 fn suite(module: &ModuleReport) -> String {
     let name = attribute(&module.name);
-    let mut xml =
-        format!("  <testsuite name=\"{name}\"{}>\n", JunitCounts::of(module).attributes(module.elapsed()));
+    let mut xml = format!(
+        "  <testsuite name=\"{name}\"{}>\n",
+        JunitCounts::from_module(module).attributes(module.elapsed())
+    );
     let trouble = match &module.trouble {
         None => None,
         Some(ModuleTrouble::NoTests) => Some("<skipped message=\"no tests\"/>".to_owned()),

@@ -14,7 +14,7 @@ use crate::text_table::TextTable;
 const MAX_NAMED: usize = 4;
 
 /// Returns the summary table of a record.
-pub(super) fn of(row: &Row) -> TextTable {
+pub(super) fn table(row: &Row) -> TextTable {
     let code = row.code.as_deref().and_then(ErrorCode::find);
     let meaning = code.map(|code| format!(", {}", code.meaning())).unwrap_or_default();
     let tokens = row.usage.map(|usage| format!("{} in, {} out", usage.input_tokens, usage.output_tokens));

@@ -57,7 +57,7 @@ fn a_trace_is_shown_if_it_is_the_only_one_meant() {
     assert_eq!((meant("ab"), meant("abc"), meant("abd")), (Ok(1), Ok(2), Ok(1)));
     assert_eq!(meant("a"), Err("3 trace ids start with `a`:\n  ab\n  abc\n  abd".to_owned()));
     assert_eq!(meant("x"), Err("unknown trace id: `x`".to_owned()));
-    let text = bare(summary::of(&store.list(&Filter::default()).unwrap()[3]).lines(None)).join("\n");
+    let text = bare(summary::table(&store.list(&Filter::default()).unwrap()[3]).lines(None)).join("\n");
     assert!(text.contains("E3001, the answer does not match the contract"), "{text}");
 }
 

@@ -138,7 +138,7 @@ fn pull(args: &PullArgs, environment: Environment<'_>, printer: &Printer) -> Res
             Failure::new(ErrorCode::ProviderUnavailable, message).suggest("`cogn model add FILE` adds a file")
         })?,
     };
-    let Some(place) = WeightsFolder::of(known, environment) else { return Ok(Exit::Bad) };
+    let Some(place) = WeightsFolder::for_weights(known, environment) else { return Ok(Exit::Bad) };
     let there = weights::look(known, &place.file()) == WeightsState::Right;
     if offline(environment) && !there {
         let why = format!("downloads are disabled by `{}`", env_vars::OFFLINE);
@@ -149,7 +149,7 @@ fn pull(args: &PullArgs, environment: Environment<'_>, printer: &Printer) -> Res
         screen.note(&weights::announcement(known, &place));
     }
     let patience = args.timeout.map(|seconds| Duration::from_secs(seconds.max(1)));
-    let sources = PullSources::of(known, environment).within(patience);
+    let sources = PullSources::for_weights(known, environment).within(patience);
     let pulled = match weights::pull(known, &place, &sources, &screen) {
         Ok(pulled) => pulled,
         Err(error) => {

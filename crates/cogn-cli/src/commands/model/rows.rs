@@ -87,7 +87,7 @@ pub(super) fn cached(
     environment: Environment<'_>,
     how: Thoroughness,
 ) -> Option<ModelRow> {
-    let place = WeightsFolder::of(known, environment)?;
+    let place = WeightsFolder::for_weights(known, environment)?;
     let path = place.file();
     let found = match how {
         Thoroughness::Remembered => place.check(known),

@@ -141,7 +141,7 @@ fn a_chunk_passes_the_balancer_while_the_model_is_still_at_work() {
         ["-H", "content-type: application/json", "-H", "accept: text/event-stream", "-H", &authorization];
     let mut curl = balancer.curl("/api/run/summarizer", &words);
     curl.args(["-d", r#"{"text": "Snow fell all night."}"#]).stdout(Stdio::piped());
-    let mut stream = Started::of(curl.spawn().unwrap());
+    let mut stream = Started::new(curl.spawn().unwrap());
     let lines = BufReader::new(stream.child.stdout.take().unwrap()).lines();
     let delta = lines.map(Result::unwrap).find(|line| line.contains("It begins"));
     assert!(delta.is_some_and(|line| line.starts_with("data: ")), "the model has said it, and waits");

@@ -37,7 +37,7 @@ struct Site {
 
 impl Started {
     /// Wraps a process without output.
-    pub(crate) fn of(child: Child) -> Self {
+    pub(crate) fn new(child: Child) -> Self {
         Self { child, _said: None }
     }
 
@@ -164,7 +164,7 @@ fn a_chunk_passes_nginx_while_the_model_is_still_at_work() {
     let mut curl = site.curl("/api/run/summarizer");
     curl.args(["-H", "content-type: application/json", "-H", "accept: text/event-stream"]);
     curl.args(["-H", &format!("authorization: Bearer {KEY}"), "-d", r#"{"text": "Snow fell all night."}"#]);
-    let mut stream = Started::of(curl.stdout(Stdio::piped()).spawn().unwrap());
+    let mut stream = Started::new(curl.stdout(Stdio::piped()).spawn().unwrap());
     let lines = BufReader::new(stream.child.stdout.take().unwrap()).lines();
     let delta = lines.map(Result::unwrap).find(|line| line.contains("It begins"));
     assert!(delta.is_some_and(|line| line.starts_with("data: ")), "the model has said it, and waits");
@@ -180,7 +180,7 @@ fn a_websocket_passes_nginx() {
     curl.args(["--http1.1", "-i", "-H", &format!("authorization: Bearer {KEY}")]);
     curl.args(["-H", "connection: Upgrade", "-H", "upgrade: websocket", "-H", "sec-websocket-version: 13"]);
     curl.args(["-H", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="]);
-    let mut socket = Started::of(curl.stdout(Stdio::piped()).spawn().unwrap());
+    let mut socket = Started::new(curl.stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(socket.child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "HTTP/1.1 101 Switching Protocols");
 }

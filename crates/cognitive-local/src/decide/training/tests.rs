@@ -52,7 +52,7 @@ fn with_toy<R>(
     work: impl for<'t> FnOnce(&DecisionRequest<'_>, &'t (dyn Fn(&[u32]) -> PromptText<'t> + Sync)) -> R,
 ) -> R {
     let toy = Arc::new(Toy::wordy());
-    let marks = ChatForm::of(None, &*toy).unwrap().marks(&*toy).unwrap();
+    let marks = ChatForm::from_template(None, &*toy).unwrap().marks(&*toy).unwrap();
     let texts = Beginnings::default();
     let weights: Arc<dyn LanguageModel> = Arc::<Toy>::clone(&toy);
     let schema = schema();
@@ -62,7 +62,7 @@ fn with_toy<R>(
         examples: &[],
         marks: &marks,
         vocabulary: &*toy,
-        profile: JudgeProfile::of(135_000_000),
+        profile: JudgeProfile::for_parameters(135_000_000),
         trained,
     };
     work(&request, &|fixed| texts.text(fixed, &weights))
@@ -163,7 +163,7 @@ fn with_judge<R>(trained: Option<&TrainedModel>, work: impl FnOnce(&DecisionJudg
         let asking = QuestionPrefix::new(request);
         let (mut weighed, mut asked) = (begin(&[]), begin(&[]));
         work(&DecisionJudge {
-            profile: JudgeProfile::of(134_479_872),
+            profile: JudgeProfile::for_parameters(134_479_872),
             weighing: Scale::new(&mut weighed, request.vocabulary, &|| false),
             asked: Scale::new(&mut asked, request.vocabulary, &|| false),
             asking: &asking,

@@ -9,7 +9,7 @@ use crate::support::pictures::{
     chunk, encode, exif_segment, gif, header, jpeg, noise, png, png_of, riff, riff_chunk, stored, with_chunk,
     with_segments,
 };
-use crate::support::timed::{mp3, mp4, ogg, wav, webm};
+use crate::support::timed_media::{mp3, mp4, ogg, wav, webm};
 
 pub fn cases() -> Vec<Case> {
     let mut cases = pixels();

@@ -9,7 +9,7 @@ use crate::support::pictures::{
     with_segments,
 };
 use crate::support::samples;
-use crate::support::timed::{atom, element, mp4, ogg, page, wav, webm, words};
+use crate::support::timed_media::{atom, element, mp4, ogg, page, wav, webm, words};
 
 pub fn cases() -> Vec<Case> {
     let mut cases = cut_short();

@@ -4,7 +4,7 @@ use cognitive_contract::media::MediaType;
 
 use super::{Case, case};
 use crate::support::pictures::{chunk, gif, jpeg, png, riff, with_chunk, with_segments};
-use crate::support::timed::{ebml_header, mp3, wav};
+use crate::support::timed_media::{ebml_header, mp3, wav};
 use crate::support::{documents, samples};
 
 pub fn cases() -> Vec<Case> {

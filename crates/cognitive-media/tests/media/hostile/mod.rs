@@ -27,14 +27,14 @@ pub fn case(
     answer: &'static str,
     make: impl Fn() -> Vec<u8> + 'static,
 ) -> Case {
-    let form = AcceptedForm::of(&[MediaType::Jpeg]).sized(512);
+    let form = AcceptedForm::from_types(&[MediaType::Jpeg]).sized(512);
     Case { name: name.into(), kind, answer, form, make: Box::new(make) }
 }
 
 impl Case {
     /// Selects a provider that states no size limit for pictures.
     pub fn for_anybody(mut self) -> Self {
-        self.form = AcceptedForm::of(&[MediaType::Jpeg]);
+        self.form = AcceptedForm::from_types(&[MediaType::Jpeg]);
         self
     }
 }

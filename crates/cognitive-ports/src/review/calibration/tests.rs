@@ -130,15 +130,15 @@ fn one_sided_verdicts_and_edges_give_a_number_from_0_to_1() {
 
 #[test]
 fn the_report_counts_groups_and_judges_the_curve_by_what_it_has_not_seen() {
-    let report = CalibrationReport::of(&Dice(3).answers(200, |stated| stated - 0.3));
+    let report = CalibrationReport::from_answers(&Dice(3).answers(200, |stated| stated - 0.3));
     assert_eq!((report.decisions, report.bins.len()), (200, BINS));
     assert_eq!(report.bins.iter().map(|bin| bin.count).sum::<u64>(), 200);
     let (raw, calibrated) = (report.raw_error.unwrap(), report.calibrated_error.unwrap());
     assert!(raw > 0.25 && calibrated < 0.5 * raw, "{raw:.3} {calibrated:.3}");
     assert!(report.curve.windows(2).all(|pair| pair[0].0 < pair[1].0));
-    let few = CalibrationReport::of(&[(0.75, true), (0.75, true), (0.75, true), (0.75, false)]);
+    let few = CalibrationReport::from_answers(&[(0.75, true), (0.75, true), (0.75, true), (0.75, false)]);
     assert_eq!((few.raw_error, few.calibrated_error, few.curve.len()), (Some(0.0), None, 0));
-    assert_eq!(CalibrationReport::of(&[]).raw_error, None);
+    assert_eq!(CalibrationReport::from_answers(&[]).raw_error, None);
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn d_05_rationale_comes_first_and_meta_last() {
         for target in SchemaTarget::ALL {
             let lowered = lower(&module, target);
             assert_eq!(order(&data_of(&lowered)).first().unwrap(), "rationale", "{name} {target:?}");
-            let members = match SchemaDialect::of(target).envelope {
+            let members = match SchemaDialect::for_target(target).envelope {
                 OutcomeShape::OneObject => order(&lowered.schema),
                 OutcomeShape::TwoObjects => order(&lowered.schema["anyOf"][0]),
             };

@@ -84,7 +84,7 @@ fn with_member(x: Value) -> TestModule {
 /// The payload of a lowered envelope, without the `null` that some targets add.
 fn data_of(lowered: &ProviderSchema) -> Value {
     let schema = &lowered.schema;
-    match SchemaDialect::of(lowered.target).envelope {
+    match SchemaDialect::for_target(lowered.target).envelope {
         // If no data is possible, a grammar does not offer success.
         OutcomeShape::TwoObjects => {
             schema.pointer("/anyOf/0/properties/data").cloned().unwrap_or(Value::Bool(false))
@@ -151,7 +151,7 @@ fn check(lowered: &ProviderSchema) {
     let errors: Vec<String> =
         jsonschema::draft7::meta::validator().iter_errors(schema).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{target:?} is no Draft-07 schema: {errors:?}\n{schema:#}");
-    let dialect = SchemaDialect::of(target);
+    let dialect = SchemaDialect::for_target(target);
     every_schema(schema, &mut |node| {
         for keyword in node.keys() {
             assert!(dialect.has(keyword), "{target:?} does not know `{keyword}`: {schema:#}");

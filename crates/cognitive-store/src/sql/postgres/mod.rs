@@ -60,7 +60,7 @@ impl PgServer {
         let server = Self {
             address,
             driver: Some(driver),
-            gate: ConnectionGate::of(CONNECTIONS),
+            gate: ConnectionGate::new(CONNECTIONS),
             idle: Lock::default(),
             resting: Lock::default(),
         };

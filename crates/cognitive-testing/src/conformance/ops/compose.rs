@@ -82,7 +82,7 @@ pub(super) fn route(given: Arguments<'_>) -> Outcome {
 pub(super) fn check_graph(given: Arguments<'_>) -> Outcome {
     let mut graph = Graph::new(given.text("root")?);
     for (name, needs) in given.object("requires")? {
-        let names = needs.as_array().map(|names| names.iter().map(|name| name.as_str().map(Need::of)));
+        let names = needs.as_array().map(|names| names.iter().map(|name| name.as_str().map(Need::required)));
         let needs = names.and_then(Iterator::collect::<Option<_>>);
         let needs = needs.ok_or_else(|| broken(format!("what `{name}` needs is no list of names")))?;
         graph.add(name, ModuleNode { needs, ..ModuleNode::default() });

@@ -36,7 +36,7 @@ struct WebPage {
 
 impl Web {
     /// Reads the `http` argument of a case; without it, every address fails.
-    pub(super) fn of(given: Arguments<'_>) -> Result<Self, VectorStop> {
+    pub(super) fn from_arguments(given: Arguments<'_>) -> Result<Self, VectorStop> {
         let mut web = Self::default();
         let pages = given.get("http").map(|_| given.object("http")).transpose()?;
         for (url, page) in pages.into_iter().flatten() {
@@ -97,7 +97,7 @@ impl ModuleSource for ModuleOnDisk {
 
 /// Judges one item by running a module that accepts it.
 pub(super) fn check_media(given: Arguments<'_>) -> Outcome {
-    let web = Arc::new(Web::of(given)?);
+    let web = Arc::new(Web::from_arguments(given)?);
     let place = tempfile::tempdir().map_err(|error| broken(format!("no folder for files: {error}")))?;
     if given.get("files").is_some() {
         write(place.path(), given.object("files")?)?;

@@ -90,7 +90,7 @@ fn host(
     modules: Arc<dyn ModuleSource>,
     provider: Arc<Replay>,
 ) -> Result<(Host, Arc<Web>), VectorStop> {
-    let web = Arc::new(Web::of(given)?);
+    let web = Arc::new(Web::from_arguments(given)?);
     let mut host = Host::new(modules, provider);
     host.take_media(media::source(&web), MediaLimits::default());
     if let Some(capabilities) = given.get("capabilities") {
