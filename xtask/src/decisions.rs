@@ -1,5 +1,5 @@
 //! Checks that `docs/decisions.md` explains every ruling that code, vectors and pages cite by id, such as `D-08`.
-//! Requirements such as `ENV-001` are checked by `traced.rs`.
+//! Requirements such as `ENV-001` are checked by `traceability.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -20,7 +20,7 @@ mod tests_index;
 #[cfg(test)]
 mod tidy;
 #[cfg(test)]
-mod traced;
+mod traceability;
 mod walk;
 
 use std::io::Write as _;

@@ -2,7 +2,7 @@
 
 use cognitive_contract::lock::Lock;
 use cognitive_setup::WeightsDownload;
-use cognitive_setup::embedded::WeightsFetch;
+use cognitive_setup::embedded_model::WeightsFetch;
 use cognitive_setup::weights::{PullProgress, megabytes};
 use indicatif::{ProgressBar, ProgressStyle};
 

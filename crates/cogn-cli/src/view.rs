@@ -4,7 +4,7 @@
 use cognitive_contract::envelope::ErrorBody;
 use cognitive_contract::text::cut;
 use cognitive_contract::{Envelope, Meta, Outcome, Risk};
-use cognitive_setup::embedded;
+use cognitive_setup::embedded_model;
 use serde_json::{Map, Value};
 
 use crate::figures::bar;
@@ -94,8 +94,8 @@ impl Card {
         if !repeated && !meta.explain().is_empty() {
             self.prose(&plain(meta.explain()));
         }
-        if embedded::answered(envelope) {
-            self.prose(&format!("{FAINT}{}{FAINT:#}", embedded::HONESTY));
+        if embedded_model::answered(envelope) {
+            self.prose(&format!("{FAINT}{}{FAINT:#}", embedded_model::HONESTY));
         }
     }
 

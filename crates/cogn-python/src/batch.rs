@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::bridge::{self, Bridge, LoopResult};
 use crate::caller::{self, Scope};
 use crate::engine::engine;
-use crate::failing;
+use crate::envelope_class;
 use crate::from_python;
 use crate::options::PythonOptions;
 use crate::run::RunHandle;
@@ -89,7 +89,7 @@ impl RunGate {
 /// Returns the envelope of a row that never became a run.
 #[pyfunction]
 pub fn failed_row(py: Python<'_>, message: String) -> PyResult<Bound<'_, PyAny>> {
-    failing::envelope(py, no_input(message).into_envelope())
+    envelope_class::envelope(py, no_input(message).into_envelope())
 }
 
 /// Returns the hash of each input, as in receipts and `cogn batch`. An invalid input also gets one: the hash

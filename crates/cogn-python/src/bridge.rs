@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::platform::{self, WakingSockets};
-use crate::{failing, to_python};
+use crate::{envelope_class, to_python};
 
 /// A result for the Python program.
 pub enum LoopResult {
@@ -28,12 +28,12 @@ impl LoopResult {
     /// Converts it to a Python object; `None` for the end of a stream.
     pub fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
-            Self::Envelope(envelope) => failing::envelope(py, *envelope),
-            Self::Thrown(envelope) => Err(failing::thrown(py, *envelope)),
+            Self::Envelope(envelope) => envelope_class::envelope(py, *envelope),
+            Self::Thrown(envelope) => Err(envelope_class::thrown(py, *envelope)),
             Self::Envelopes(envelopes) => {
                 let list = PyList::empty(py);
                 for envelope in envelopes {
-                    list.append(failing::envelope(py, envelope)?)?;
+                    list.append(envelope_class::envelope(py, envelope)?)?;
                 }
                 Ok(list.into_any())
             }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::runtime::NativeRuntime;
-use crate::{failing, to_python};
+use crate::{envelope_class, to_python};
 
 /// The deepest struct; deeper values become JSON text. Data frames show a deeper one only as a text anyway.
 const MAX_STRUCT_DEPTH: usize = 16;
@@ -27,7 +27,8 @@ pub fn column_shape<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     // Only loads the module: a program that plans a query often has no key.
     let modules = runtime.runtime(py)?.modules();
-    let loaded = py.detach(|| modules.module(module)).map_err(|failure| failing::exception(py, failure))?;
+    let loaded =
+        py.detach(|| modules.module(module)).map_err(|failure| envelope_class::exception(py, failure))?;
     to_python::object(py, &shape(&loaded))
 }
 

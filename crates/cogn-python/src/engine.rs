@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 
-use crate::failing;
+use crate::envelope_class;
 
 /// The interval at which the waiting main thread checks for Ctrl-C. Python runs its signal handlers only in that
 /// thread.
@@ -78,8 +78,8 @@ pub fn engine(py: Python<'_>) -> PyResult<Arc<Engine>> {
     if let Some(engine) = kept.as_ref() {
         return Ok(Arc::clone(engine));
     }
-    let runtime =
-        cognitive_setup::async_runtime::on_all_cores().map_err(|failure| failing::exception(py, failure))?;
+    let runtime = cognitive_setup::async_runtime::on_all_cores()
+        .map_err(|failure| envelope_class::exception(py, failure))?;
     let handle = runtime.handle().clone();
     let engine = Arc::new(Engine {
         runtime: Lock::new(Some(runtime)),

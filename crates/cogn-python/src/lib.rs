@@ -13,9 +13,9 @@
 //!   event loop).
 //! - Python functions behind ports: `provider` and `tool`, started by `function`; `call` and `caller` are what they
 //!   see.
-//! - Values: `from_python` and `to_python`, `failing` (envelopes and failures), `modules` (descriptions of modules),
+//! - Values: `from_python` and `to_python`, `envelope_class` (envelopes and failures), `modules` (descriptions of modules),
 //!   `column_shape` (answers as data frame columns).
-//! - Tests: `golden` (golden tests for pytest) and `recorded` (recorded replies).
+//! - Tests: `golden` (golden tests for pytest) and `recorded_replies` (recorded replies).
 //! - System-specific code: `platform`.
 
 mod batch;
@@ -25,7 +25,7 @@ mod caller;
 mod chunks;
 mod column_shape;
 mod engine;
-mod failing;
+mod envelope_class;
 mod from_python;
 mod function;
 mod golden;
@@ -34,7 +34,7 @@ mod options;
 mod platform;
 mod provider;
 mod recipe;
-mod recorded;
+mod recorded_replies;
 mod run;
 mod runtime;
 mod to_python;
@@ -63,7 +63,7 @@ mod native {
     #[pymodule_export]
     use crate::engine::{after_fork, close};
     #[pymodule_export]
-    use crate::failing::NativeEnvelope;
+    use crate::envelope_class::NativeEnvelope;
     #[pymodule_export]
     use crate::function::ReplySlot;
     #[pymodule_export]

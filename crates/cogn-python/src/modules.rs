@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 
-use crate::{failing, from_python, to_python};
+use crate::{envelope_class, from_python, to_python};
 
 /// Describes a module as a dictionary: the manifest with all defaults, and the schemas of input and data in
 /// plain form.
@@ -64,7 +64,7 @@ pub fn assembled<'py>(py: Python<'py>, chunks: &Bound<'py, PyAny>) -> PyResult<B
     let Value::Array(chunks) = from_python::value("chunks", chunks)? else {
         return Err(pyo3::exceptions::PyTypeError::new_err("`chunks` must be a list"));
     };
-    failing::envelope(py, assemble(chunks))
+    envelope_class::envelope(py, assemble(chunks))
 }
 
 /// Returns the failure for an answer that satisfies the module's contract but does not fit the requested
@@ -79,5 +79,5 @@ pub fn unfit<'py>(py: Python<'py>, data: &Bound<'py, PyAny>, reason: &str) -> Py
     let failure = Failure::new(ErrorCode::SchemaValidationFailed, message)
         .with_partial(data)
         .suggest("Align the type with `data` in the module's `schema.json`");
-    failing::envelope(py, failure.into_envelope())
+    envelope_class::envelope(py, failure.into_envelope())
 }

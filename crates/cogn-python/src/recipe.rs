@@ -12,11 +12,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::failing;
+use crate::envelope_class;
 use crate::from_python::type_name;
 use crate::function::member;
 use crate::provider::FunctionProvider;
-use crate::recorded::RecordedReplies;
+use crate::recorded_replies::RecordedReplies;
 use crate::tool::FunctionTool;
 
 /// The source of model answers.
@@ -89,7 +89,7 @@ impl Recipe {
         }
         let builder = self.tuned(py, builder)?;
         // Building may open a database and a model file, so the GIL is released.
-        py.detach(|| builder.build()).map_err(|failure| failing::exception(py, failure))
+        py.detach(|| builder.build()).map_err(|failure| envelope_class::exception(py, failure))
     }
 
     fn with_modules(&self, py: Python<'_>, builder: RuntimeBuilder) -> RuntimeBuilder {

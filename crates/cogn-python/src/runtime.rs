@@ -12,7 +12,7 @@ use crate::bridge::{self, Bridge, LoopResult};
 use crate::caller;
 use crate::chunks::ChunkIterator;
 use crate::engine::{self, engine};
-use crate::failing;
+use crate::envelope_class;
 use crate::modules;
 use crate::options::PythonOptions;
 use crate::recipe::Recipe;
@@ -81,8 +81,8 @@ impl NativeRuntime {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (run, scope) = self.prepare(py, module, input, options)?;
         match engine(py)?.wait(py, Box::pin(caller::within(scope, run.run_by_contract())))? {
-            Ok(envelope) => failing::envelope(py, envelope),
-            Err(thrown) => Err(failing::thrown(py, thrown.into_envelope())),
+            Ok(envelope) => envelope_class::envelope(py, envelope),
+            Err(thrown) => Err(envelope_class::thrown(py, thrown.into_envelope())),
         }
     }
 
@@ -137,7 +137,7 @@ impl NativeRuntime {
     fn module<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
         let modules = self.runtime(py)?.modules();
         let module = py.detach(|| modules.module(name));
-        modules::described(py, &*module.map_err(|failure| failing::exception(py, failure))?)
+        modules::described(py, &*module.map_err(|failure| envelope_class::exception(py, failure))?)
     }
 
     /// Notices about the configuration, for people.

@@ -20,23 +20,23 @@
 //!
 //! # Modules
 //!
-//! - Services: `services` (one file per kind) and `wishes` (parses requests).
+//! - Services: `services` (one file per kind) and `run_request` (parses requests).
 //! - Runs: `worker` (the shared state of all invocations), `durable` (drives one run step by step), `run_journal` (the
 //!   port `PartJournal`), `steps` (the entries that the server stores).
 //! - State: `session_context` (the context of a session) and `review` (answers that wait for a person).
-//! - The socket: `listening`, with `platform`.
+//! - The socket: `socket`, with `platform`.
 
 mod durable;
-mod listening;
 mod platform;
 mod review;
 mod run_journal;
+mod run_request;
 mod services;
 mod session_context;
+mod socket;
 mod steps;
-mod wishes;
 mod worker;
 
-pub use listening::{ListenOptions, asked_to_end, listen, serve};
 pub use services::{ANY_RUN, FRONT, OfferedService, SESSION, WorkerOffer};
+pub use socket::{ListenOptions, asked_to_end, listen, serve};
 pub use worker::DurableWorker;

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use crate::durable::{DurableRun, FinishedRun};
 use crate::review::RunReviewQueue;
 use crate::run_journal::RunJournal;
+use crate::run_request::{DurableRunOptions, GivenBody};
 use crate::session_context::SessionContext;
 use crate::steps::KeptEntry;
-use crate::wishes::{DurableRunOptions, GivenBody};
 
 /// A worker: a runtime whose runs are recorded in the journal of a Restate server.
 pub struct DurableWorker {

@@ -12,7 +12,7 @@
 //!
 //! - `plan` (what to run), [`row_source`] (the rows of a file), `row_input` (the members of a row that form the input).
 //! - `batch_run` (from the folder to the summary), `workers` (rows in the pipeline, concurrently).
-//! - `tempo` (adaptive concurrency) with `watched_provider` (reports rate limits and response times to it), `purse`
+//! - `tempo` (adaptive concurrency) with `watched_provider` (reports rate limits and response times to it), `batch_ledger`
 //!   (limits of cost and tokens), `duplicates` (equal inputs are asked once).
 //! - `posting` (rows through the batch endpoint of a service).
 //! - `answer_log`, `output_line` and `journal` (only what is on disk counts), `batch_folder` (the state next to the
@@ -21,6 +21,7 @@
 
 mod answer_log;
 mod batch_folder;
+mod batch_ledger;
 mod batch_run;
 mod dry_run;
 mod duplicates;
@@ -31,7 +32,6 @@ mod output_line;
 mod parquet_answers;
 mod plan;
 mod posting;
-mod purse;
 mod row_input;
 pub mod row_source;
 mod tempo;

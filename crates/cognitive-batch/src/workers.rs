@@ -19,10 +19,10 @@ use tokio::sync::Notify;
 
 use crate::answer_log::AnswerLog;
 use crate::batch_folder::{self, BatchFolder};
+use crate::batch_ledger::{self, BatchLedger, TokenLedger};
 use crate::journal::{JournalRecord, ShortHash};
 use crate::output_line::{OutputLine, envelope_of, spent};
 use crate::plan::{BatchPlan, BatchProgress, BatchStop, StopHandle};
-use crate::purse::{self, BatchLedger, TokenLedger};
 use crate::row_input::ReadyRow;
 use crate::row_source::{RawRow, RowReader};
 use crate::tempo::Tempo;
@@ -103,7 +103,7 @@ impl BatchWork {
             let _there_may_be_none = std::fs::remove_file(&held);
         }
         let money = match plan.limits.max_cost {
-            Some(limit) => Some(purse::hold(&mut plan.host, limit, log.counts.cost, &held)?),
+            Some(limit) => Some(batch_ledger::hold(&mut plan.host, limit, log.counts.cost, &held)?),
             None => None,
         };
         let usual = decided.settings.max_output_tokens.unwrap_or(1024) + plan.module.prompt.len() as u64 / 3;

@@ -42,7 +42,7 @@
 //!    formats).
 //! 6. Parts of a run: [`media`], [`context`] (information besides the input), [`tools`], [`policy`] (allowed tools and
 //!    callers), [`capabilities`] (what a runtime supports), [`compose`] (modules made of modules), [`thinking`] (a
-//!    bounded thought before the answer), [`trained`] (weights learned from labelled cases), [`stream`] (an answer in
+//!    bounded thought before the answer), [`trained_model`] (weights learned from labelled cases), [`stream`] (an answer in
 //!    chunks), [`run_settings`] (the options of a run, and how they are merged).
 //! 7. Ports: [`ports`] (the traits that a runtime implements or receives), [`span`] (spans for a collector),
 //!    `part_journal`, `provider_error` and `port_future`.
@@ -64,7 +64,7 @@ pub mod editor_schema;
 pub mod format;
 pub mod manifest;
 pub mod module;
-pub mod trained;
+pub mod trained_model;
 
 pub mod insights;
 pub mod repair;

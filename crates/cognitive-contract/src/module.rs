@@ -22,7 +22,7 @@ use crate::manifest::{EnumStrategy, Manifest, RiskRule, Tier};
 use crate::meta::{CONFIDENCE_AGGREGATION, EXPLAIN_LIMIT, Meta, OF_THE_RUNTIME, RiskForm, Warning};
 use crate::risk_level::Risk;
 use crate::shared_text::SharedText;
-use crate::trained::TrainedModel;
+use crate::trained_model::TrainedModel;
 use crate::violation::{Side, Violation};
 
 /// A module, ready to run.

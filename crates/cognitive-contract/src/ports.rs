@@ -21,7 +21,7 @@ use crate::shared_text::SharedText;
 use crate::thinking::ThoughtOutcome;
 use crate::tools::{ToolCall, ToolRound, ToolSpec, ToolUse};
 use crate::trace::{PartEvent, Trace};
-use crate::trained::TrainedModel;
+use crate::trained_model::TrainedModel;
 pub use crate::usage::Usage;
 use crate::usage::as_milliseconds;
 

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use cognitive_contract::code::Blame;
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_runtime::built;
+use cognitive_runtime::memory_estimate;
 use futures_util::StreamExt;
 use http_body::Body as _;
 use serde_json::Value;
@@ -98,7 +98,7 @@ pub(crate) async fn read<T: Send + 'static>(
     let most = shared.config.body_limit.saturating_mul(DENSEST);
     let is_long = bytes.len() > LONG;
     let work = move || {
-        claim.grow(built::within(&bytes, most)?)?;
+        claim.grow(memory_estimate::within(&bytes, most)?)?;
         Ok((text_of(bytes).and_then(make)?, claim))
     };
     if !is_long {

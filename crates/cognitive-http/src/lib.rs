@@ -23,7 +23,7 @@
 //!
 //! `openapi`, `components`, `schemas` and `client_form` describe the API. `pages` and `overview` describe the server
 //! and its modules. `mcp` serves agents, whose sessions have owners in
-//! `agent_sessions`, and `studio` serves the web page for people and its API. `ready` checks
+//! `agent_sessions`, and `studio` serves the web page for people and its API. `readiness` checks
 //! another server. `platform` has system-specific code.
 
 pub mod config;
@@ -57,7 +57,7 @@ mod overview;
 mod pace;
 mod pages;
 mod platform;
-mod ready;
+mod readiness;
 mod request;
 mod response;
 mod roles;
@@ -81,7 +81,7 @@ pub use app::App;
 pub use components::client_types;
 pub use config::{AccessRecord, ApiKey, Complaints, NamedModel, ServerConfig};
 pub use origin::origin;
-pub use ready::ask_ready;
+pub use readiness::ask_ready;
 pub use roles::{KeyRole, Roles};
 pub use server::{listen, serve};
 pub use shared_state::{ServerWord, SharedPart, SharedState, SharedStream};

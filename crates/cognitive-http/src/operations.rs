@@ -7,14 +7,14 @@ use std::sync::Arc;
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use cognitive_ports::archive::{RunDetails, RunPage, RunStats};
+use cognitive_ports::module_editor::{KeptCase, SavedModule};
 use cognitive_ports::review::{Review, ReviewPage};
-use cognitive_ports::workshop::{KeptCase, SavedModule};
 use cognitive_runtime::Declaration;
 
 use crate::app::AppState;
 use crate::components::{AddSchema, query, shape};
 use crate::roles::KeyRole;
-use crate::studio::{assets, cases, login, models, preview, replay, reviews, runs, workbench};
+use crate::studio::{assets, cases, login, models, module_files, preview, replay, reviews, runs};
 use crate::{files, mcp, openapi, pages, routes, uploads, websocket};
 
 /// One operation: its method and path, its description in `/openapi.json`, and its handler.
@@ -144,14 +144,14 @@ pub(crate) static OPERATIONS: [Operation; 47] = operations! {
     post "/v1/modules/{module}/preview" AUTHOR Some(told("previewRun", "studio", "The prompt of a run and its maximum cost, without running it")
         .takes(shape::<routes::InputBody>).gives(shape::<preview::RunPreview>)) => preview::show;
     get "/v1/modules/{module}/files" AUTHOR Some(told("getFiles", "studio", "The files of a module, with validation findings")
-        .gives(shape::<workbench::ShownFiles>)) => workbench::files;
+        .gives(shape::<module_files::ShownFiles>)) => module_files::files;
     put "/v1/modules/{module}/files" AUTHOR Some(told("saveFiles", "studio", "Change files of a module, all or none")
-        .takes(shape::<workbench::SaveBody>).gives(shape::<SavedModule>)) => workbench::save;
+        .takes(shape::<module_files::SaveBody>).gives(shape::<SavedModule>)) => module_files::save;
     post "/v1/modules/{module}/check" AUTHOR Some(told("checkFiles", "studio", "Validate a module with the given files")
-        .takes(shape::<workbench::CheckBody>).gives(shape::<workbench::FindingList>)) => workbench::check;
+        .takes(shape::<module_files::CheckBody>).gives(shape::<module_files::FindingList>)) => module_files::check;
     get "/v1/modules/{module}/versions" AUTHOR Some(told("listVersions", "studio", "Versions of a module that can be run")
-        .gives(shape::<workbench::VersionList>)) => workbench::versions;
-    get "/v1/modules/{module}/plan" RUN Some(told("getPlan", "studio", "Parts of a module, and the order in which they run")) => workbench::plan;
+        .gives(shape::<module_files::VersionList>)) => module_files::versions;
+    get "/v1/modules/{module}/plan" RUN Some(told("getPlan", "studio", "Parts of a module, and the order in which they run")) => module_files::plan;
     get "/v1/modules/{module}/cases" AUTHOR Some(told("listCases", "studio", "Golden tests and labelled cases of a module")
         .gives(shape::<cases::CaseList>)) => cases::list;
     post "/v1/modules/{module}/cases" AUTHOR Some(told("keepCase", "studio", "Save an answer as a test, an example or a labelled case")

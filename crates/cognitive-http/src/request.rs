@@ -6,7 +6,7 @@ use cognitive_contract::capabilities::WantedAnswer;
 use cognitive_contract::manifest::ChunkType;
 use cognitive_contract::stream::Checkpoint;
 use cognitive_contract::{ErrorCode, Failure, RunSettings, numbers};
-use cognitive_ports::workshop::ChangedFiles;
+use cognitive_ports::module_editor::ChangedFiles;
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::large_json;
 use schemars::JsonSchema;

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::contract::{media_item, schema_file};
 use crate::draft::ImportDraft;
+use crate::example_value::value_for;
 use crate::loss::ImportLoss;
-use crate::made_up::value_for;
 use crate::name::module_name;
 use crate::pretty_json::pretty_json;
 use crate::prompt_text::{OwnPlaceholders, quiet};

@@ -14,7 +14,7 @@
 //!   intermediate form in `draft`.
 //! - Templates: `template` reads templates of other tools as text and rewrites them in words, `prompt_text` escapes
 //!   untrusted text.
-//! - The module: `assemble` makes its files, `contract` and `foreign_schema` its schema, `made_up` a golden test,
+//! - The module: `assemble` makes its files, `contract` and `foreign_schema` its schema, `example_value` a golden test,
 //!   `name` its name, `pretty_json` writes JSON for people.
 //! - `loss` lists every difference from the source.
 
@@ -23,11 +23,11 @@ mod baml;
 mod contract;
 mod dotprompt;
 mod draft;
+mod example_value;
 mod foreign_schema;
 mod form;
 mod front_matter;
 mod loss;
-mod made_up;
 mod name;
 mod picoschema;
 mod pretty_json;

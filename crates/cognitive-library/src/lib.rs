@@ -8,8 +8,8 @@
 //! # Modules
 //!
 //! - Reading: [`folder`] (the only way to read files of a module), [`find`] (looks a name up), [`load`](mod@load)
-//!   (turns a folder into a module), [`formats`] (one reader per format), [`shelf`] (caches modules until their files
-//!   change), [`bundled`] (the modules in the binary), `examples` and `trained`.
+//!   (turns a folder into a module), [`formats`] (one reader per format), [`module_cache`] (caches modules until their files
+//!   change), [`bundled`] (the modules in the binary), `examples` and `trained_models`.
 //! - Validation: [`validate`](mod@validate) reports everything that an author should know, as a [`finding`] with its
 //!   location; `sources` holds the texts that findings point into.
 //! - Writing, each folder completely or not at all: [`migrate`], [`init`], `put_folder` and `change_folder`.
@@ -30,12 +30,12 @@ pub mod init;
 pub mod json;
 pub mod load;
 pub mod migrate;
+pub mod module_cache;
 mod platform;
 mod put_folder;
-pub mod shelf;
 pub mod skill;
 mod sources;
-mod trained;
+mod trained_models;
 pub mod validate;
 pub mod yaml;
 
@@ -46,6 +46,6 @@ pub use finding::{Finding, Severity};
 pub use folder::Folder;
 pub use folder_files::files_of;
 pub use load::{ModuleLoadError, load};
+pub use module_cache::ModuleCache;
 pub use put_folder::{put_folder, remove_folder, remove_staged};
-pub use shelf::ModuleCache;
 pub use validate::{Mode, ValidationReport, ValidationSurroundings, validate, validate_in, validate_with};

@@ -12,9 +12,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Model;
+use super::batch_step::{BLOCK, ReadText, StepThreads, TextFeed};
 use super::forward::WantedVectors;
 use super::session::FeedError;
-use super::together::{BLOCK, ReadText, StepThreads, TextFeed};
 
 /// Texts with at most this many tokens left are never read in parts.
 const SHORT: usize = 16;

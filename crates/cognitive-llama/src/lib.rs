@@ -13,7 +13,7 @@
 //!    between processes.
 //! 3. The computation: `raw` (the vector instructions), `product`, `rope`, `norm`, `gates`, `exp`, `attention`,
 //!    `forward` and `likelihood`.
-//! 4. The threads: `together`, `board` (prompts) and `crew` (single tokens). Single texts and batches: `session` and
+//! 4. The threads: `batch_step`, `layer_progress` (prompts) and `helper_pool` (single tokens). Single texts and batches: `session` and
 //!    `ensemble`.
 //! 5. Text: `tokenizer`, `byte_pairs` with `pieces`, `letters` and `merger`, and `scored_pieces`.
 //! 6. System-specific code: `platform`.
@@ -21,15 +21,16 @@
 mod activations;
 mod architectures;
 mod attention;
+mod batch_step;
 mod blocks;
-mod board;
 mod byte_pairs;
-mod crew;
 mod ensemble;
 mod exp;
 mod forward;
 mod gates;
 mod gguf;
+mod helper_pool;
+mod layer_progress;
 mod letters;
 mod likelihood;
 mod merger;
@@ -44,7 +45,6 @@ mod scored_pieces;
 mod session;
 mod shape;
 mod tiles;
-mod together;
 mod tokenizer;
 mod weights;
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::Model;
+use super::batch_step::{ReadText, StepThreads, TextFeed};
 use super::forward::WantedVectors;
-use super::together::{ReadText, StepThreads, TextFeed};
 
 /// A text that was read, with the keys and values of every layer.
 #[derive(Debug)]

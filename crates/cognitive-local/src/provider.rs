@@ -14,9 +14,9 @@ use cognitive_schema::SchemaTarget;
 use tokio::sync::mpsc;
 
 use crate::decide::REASONS;
-use crate::hashed::{self, KnownHashes, NoHashMemory};
 use crate::model::LanguageModel;
 use crate::queue::{Job, Queue, QueueLimits, Work, WorkerReport};
+use crate::weights_hash::{self, KnownHashes, NoHashMemory};
 use crate::worker::LocalWorker;
 use cognitive_llama::{Ensemble, Model, WeightsError};
 
@@ -89,8 +89,9 @@ impl EmbeddedProvider {
         let name =
             path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
         let (path, kept, file) = (path.to_owned(), path.to_owned(), stamp(path));
-        let mut model =
-            Self::new(&name, move || Ok(together(hashed::open(&path, &*witness).map_err(OpenError::Load)?)));
+        let mut model = Self::new(&name, move || {
+            Ok(together(weights_hash::open(&path, &*witness).map_err(OpenError::Load)?))
+        });
         (model.file, model.path) = (file, Some(kept));
         Ok(model)
     }

@@ -2,7 +2,7 @@
 //! and returns the result; writes no file. Refuses a contract without decisions.
 
 use cognitive_contract::ports::{Example, ProviderError};
-use cognitive_contract::trained::{TrainingCase, TrainingProgress, TrainingReport};
+use cognitive_contract::trained_model::{TrainingCase, TrainingProgress, TrainingReport};
 use cognitive_llama::FeedError;
 use cognitive_schema::ProviderSchema;
 

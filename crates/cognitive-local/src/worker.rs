@@ -20,7 +20,7 @@ use crate::grammar::{Grammar, Guide};
 use crate::model::LanguageModel;
 use crate::provider::OpenError;
 use crate::queue::{Job, Queue, WorkerReport};
-use crate::text_room::TextMemory;
+use crate::text_memory::TextMemory;
 use crate::thought::{self, Thought, ThoughtForm, ThoughtRequest};
 use crate::utf8::Characters;
 use cognitive_llama::FeedError;

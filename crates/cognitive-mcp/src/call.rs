@@ -17,7 +17,7 @@ use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Semaphore, oneshot, watch};
 
-use crate::door::{Admission, McpBackend, RunEnded};
+use crate::backend::{Admission, McpBackend, RunEnded};
 use crate::progress::{self, StageSink};
 use crate::search_tools::SearchTool;
 use crate::suggestion::{ToolWording, for_agent};

@@ -12,7 +12,7 @@
 //!
 //! # Modules
 //!
-//! - The protocol: `server` dispatches every request, `transports` has stdio and HTTP, `door` is the interface to a
+//! - The protocol: `server` dispatches every request, `transports` has stdio and HTTP, `backend` is the interface to a
 //!   surface.
 //! - Tools: `surface` selects the tools that a client sees, `module_tool` describes a module as a tool, `search_tools`
 //!   has the four tools for servers with many modules.
@@ -20,8 +20,8 @@
 //!   progress.
 //! - Further: `list_changes` (notifies clients of changed tools), `prompts` and `resources`.
 
+mod backend;
 mod call;
-mod door;
 mod list_changes;
 mod module_tool;
 mod progress;
@@ -34,7 +34,7 @@ mod suggestion;
 mod surface;
 mod transports;
 
-pub use door::{Admission, McpBackend, RunEnded};
+pub use backend::{Admission, McpBackend, RunEnded};
 pub use rmcp::model::Extensions;
 pub use server::McpServer;
 pub use surface::{DEFAULT_MAX_MODULE_TOOLS, ToolSurface};

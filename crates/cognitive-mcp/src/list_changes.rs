@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
 
-use crate::door::McpBackend;
+use crate::backend::McpBackend;
 use crate::surface::{Offer, Offers};
 
 /// The scan interval. Shorter ones would keep the disk busy, and users notice no difference.

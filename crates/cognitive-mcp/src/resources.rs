@@ -11,7 +11,7 @@ use rmcp::model::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::door::McpBackend;
+use crate::backend::McpBackend;
 use crate::search_tools;
 use crate::surface::Offer;
 

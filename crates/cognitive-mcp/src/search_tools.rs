@@ -11,7 +11,7 @@ use cognitive_schema::tool_schemas;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use crate::door::McpBackend;
+use crate::backend::McpBackend;
 use crate::module_tool::{description, object};
 
 /// A tool for servers with many modules.

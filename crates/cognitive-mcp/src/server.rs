@@ -14,8 +14,8 @@ use rmcp::task_manager::TaskManager;
 use rmcp::{ErrorData, ServerHandler};
 use tokio::sync::Semaphore;
 
+use crate::backend::McpBackend;
 use crate::call::{LOOKS, TASK_AFTER, ToolRunner};
-use crate::door::McpBackend;
 use crate::surface::{Offer, Offers, ToolSurface};
 use crate::{list_changes, prompts, resources};
 

@@ -13,7 +13,7 @@ use rmcp::model::Tool;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::door::McpBackend;
+use crate::backend::McpBackend;
 use crate::module_tool;
 use crate::search_tools::{ListedModule, SearchTool};
 

@@ -12,7 +12,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, Header
 
 use crate::kind::Kind;
 use crate::llm::anthropic::{self, Anthropic};
-use crate::llm::compatible::dialect;
+use crate::llm::compatible_services::dialect;
 use crate::llm::gemini::Gemini;
 use crate::llm::ollama::{self, Ollama};
 use crate::llm::openai::{Dialect, OpenAi};

@@ -12,14 +12,14 @@
 //!
 //! - A run: [`host`] and `run_options` (what a surface passes), [`run`](mod@run) (the entry), `pipeline` (the stages in
 //!   order), [`stages`] (one file each), [`receipt`], [`ids`], [`clock`], `time_limit`, `panics`, `canonical`.
-//! - Inputs: [`large_json`] (parses very long strings without copies), [`built`] (the memory of a parsed text).
+//! - Inputs: [`large_json`] (parses very long strings without copies), [`memory_estimate`] (the memory of a parsed text).
 //! - Replies: [`reply`] (the only parser of model replies), [`early_stop`] (cancels hopeless calls, if the caller wants
 //!   that).
 //! - Streams: [`stream`](mod@stream) (an answer in chunks), [`chunks`](mod@chunks) (a run as an async iterator).
 //! - Several calls: [`compose`] (modules made of modules), [`repeat`](mod@repeat) (until a condition holds), [`tools`],
 //!   [`ladder`] (the model fallback chain), `attempt` (one model: call, verdict, repair prompts), `call_budget` (limits the calls of a run).
 //! - Cost and memory: [`cost`] (limits and ceilings), [`run_context`] (stored context), `answer_cache`.
-//! - Records: `audit` (the audit log), [`spans`], [`witness`] (remembers model replies), [`replay`] (answers with saved
+//! - Records: `audit` (the audit log), [`spans`], [`reply_recorder`] (remembers model replies), [`replay`] (answers with saved
 //!   replies), [`review`] (human review).
 //! - For surfaces: [`preview`](mod@preview) (the prompt without a call), [`declare`] (the capabilities of this
 //!   runtime), [`throw`] (failures as Rust errors), `unavailable` (a provider that could not be built).
@@ -27,7 +27,6 @@
 mod answer_cache;
 mod attempt;
 mod audit;
-pub mod built;
 mod call_budget;
 mod canonical;
 pub mod chunks;
@@ -40,6 +39,7 @@ pub mod host;
 pub mod ids;
 pub mod ladder;
 pub mod large_json;
+pub mod memory_estimate;
 mod panics;
 mod pipeline;
 pub mod preview;
@@ -47,6 +47,7 @@ pub mod receipt;
 pub mod repeat;
 pub mod replay;
 pub mod reply;
+pub mod reply_recorder;
 pub mod review;
 pub mod run;
 pub mod run_context;
@@ -58,7 +59,6 @@ pub mod throw;
 mod time_limit;
 pub mod tools;
 mod unavailable;
-pub mod witness;
 
 pub use chunks::{Chunks, chunks};
 pub use clock::Clock;
@@ -70,6 +70,7 @@ pub use ladder::{ClimbRules, Ladder};
 pub use preview::{Preview, PreviewedCall, PreviewedPrompt, preview, preview_calls, preview_requests};
 pub use repeat::{repeat, repeat_until};
 pub use replay::Replay;
+pub use reply_recorder::{ReplyRecorder, SeenReplies, SeenReply};
 pub use review::Reviewing;
 pub use run::{run, run_until};
 pub use run_context::RunContext;
@@ -77,4 +78,3 @@ pub use spans::SpanParent;
 pub use stream::{Delivery, Stream, session_id, stream};
 pub use throw::{ModuleFailure, run_by_contract};
 pub use unavailable::Unavailable;
-pub use witness::{ReplyRecorder, SeenReplies, SeenReply};

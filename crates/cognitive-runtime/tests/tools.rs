@@ -8,8 +8,8 @@
 )]
 
 mod board;
-#[path = "tools/desk.rs"]
-mod desk;
+#[path = "tools/harness.rs"]
+mod harness;
 mod timer;
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use cognitive_contract::policy::ToolClass;
 use cognitive_contract::ports::NullSink;
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_runtime::{Clock, RunRequest, run_until, tools};
-use desk::{Does, ToolHarness, block_on, once_polled, says, wants, wants_text};
+use harness::{Does, ToolHarness, block_on, once_polled, says, wants, wants_text};
 use serde_json::{Value, json};
 
 /// A module that lists these tools.

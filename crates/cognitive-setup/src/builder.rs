@@ -16,14 +16,14 @@ use cognitive_ports::spending::DayBudget;
 use cognitive_runtime::Host;
 
 use crate::config::Config;
-use crate::embedded::{EmbeddedUse, WeightsFetch};
+use crate::embedded_model::{EmbeddedUse, WeightsFetch};
 use crate::media::MediaAccess;
 use crate::runtime::Runtime;
 use crate::settings::{Environment, OverrideScope, SettingOverrides, Settings};
 use crate::stores::Stores;
 use crate::weights::PullProgress;
 use crate::wiring::{self, ChosenModels, HostParts};
-use crate::{Result, planned};
+use crate::{Result, planned_models};
 
 /// A change to the finished host.
 type HostChange = dyn Fn(&mut Host) + Send + Sync;
@@ -323,7 +323,7 @@ impl RuntimeBuilder {
     ) -> Result<ChosenModels> {
         match &self.models {
             ModelOrigin::Given(provider) => Ok(ChosenModels::from(Arc::clone(provider))),
-            ModelOrigin::Planned => planned::models(settings),
+            ModelOrigin::Planned => planned_models::models(settings),
             ModelOrigin::Settings => {
                 let before = || download.map_or(Ok(()), |download| (download.before)(stores));
                 let fetch =

@@ -15,10 +15,10 @@
 //!   files), [`settings`] (the order of precedence), [`serve_config`], [`review_config`], [`project_root`] (finds the
 //!   project) and [`trust`] (what an untrusted project may not set).
 //! - Wiring: [`wiring`] (the only module that combines a provider and a `Host`), [`services`] and [`named_models`]
-//!   (the models that can be named), [`planned`] (the models that a plan would call), [`prices`], [`stores`] (the
-//!   database), [`media`], `collector` (the connection to a trace collector), [`workshop`] (module files that authors
+//!   (the models that can be named), [`planned_models`] (the models that a plan would call), [`prices`], [`stores`] (the
+//!   database), [`media`], `collector` (the connection to a trace collector), [`module_editor`] (module files that authors
 //!   edit) and `timer`.
-//! - The embedded model: [`embedded`] (the provider), [`weights`] (find, verify, download and share weights),
+//! - The embedded model: [`embedded_model`] (the provider), [`weights`] (find, verify, download and share weights),
 //!   [`training`].
 //! - The process: [`async_runtime`] (the only creator of tokio runtimes, except for the PostgreSQL connection),
 //!   [`out_file`] (writes the files that users name) and `platform`.
@@ -28,14 +28,15 @@ mod builder;
 #[cfg(feature = "net")]
 pub mod collector;
 pub mod config;
-pub mod embedded;
+pub mod embedded_model;
 pub mod env_vars;
 pub mod layers;
 pub mod media;
+pub mod module_editor;
 mod module_run;
 pub mod named_models;
 pub mod out_file;
-pub mod planned;
+pub mod planned_models;
 mod platform;
 pub mod prices;
 pub mod project_root;
@@ -50,7 +51,6 @@ pub mod training;
 pub mod trust;
 pub mod weights;
 pub mod wiring;
-pub mod workshop;
 
 pub use builder::{RuntimeBuilder, WeightsDownload};
 pub use module_run::ModuleRun;

@@ -7,7 +7,7 @@ use cognitive_contract::Failure;
 use cognitive_contract::ports::Provider;
 
 use crate::config::Config;
-use crate::embedded::EmbeddedUse;
+use crate::embedded_model::EmbeddedUse;
 use crate::settings::{ProviderChoice, RungChoice, SettingOverrides, Settings, named_rung};
 use crate::wiring;
 

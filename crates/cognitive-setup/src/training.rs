@@ -2,10 +2,10 @@
 //! because they do not expose their hidden states. Writes no file.
 
 use cognitive_contract::ports::Example;
-use cognitive_contract::trained::{TrainingCase, TrainingProgress, TrainingReport};
+use cognitive_contract::trained_model::{TrainingCase, TrainingProgress, TrainingReport};
 use cognitive_contract::{ErrorCode, Failure, Module};
 
-use crate::embedded::WeightsFetch;
+use crate::embedded_model::WeightsFetch;
 use crate::settings::{Environment, ProviderChoice, Settings};
 
 /// The inputs of a training.
@@ -50,9 +50,9 @@ fn with_model(
     use cognitive_contract::ports::{Provider as _, ProviderError};
     use cognitive_local::TrainingPlan;
 
-    use crate::embedded::{self, EmbeddedUse};
+    use crate::embedded_model::{self, EmbeddedUse};
 
-    let model = embedded::open(weights, wish.settings, environment, EmbeddedUse::OneByOne, fetch)?;
+    let model = embedded_model::open(weights, wish.settings, environment, EmbeddedUse::OneByOne, fetch)?;
     let Some(contract) = model.target().map(|target| wish.module.provider_schema(target)) else {
         return Err(Failure::new(ErrorCode::InternalError, "the embedded model has no contract"));
     };

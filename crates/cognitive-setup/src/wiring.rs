@@ -19,7 +19,7 @@ use cognitive_runtime::{Host, Ladder, ModelChain, ModuleSettings, Reviewing, Una
 #[cfg(feature = "net")]
 use serde_json::json;
 
-use crate::embedded::{self, EmbeddedUse, WeightsFetch};
+use crate::embedded_model::{self, EmbeddedUse, WeightsFetch};
 use crate::env_vars;
 use crate::layers::{Layers, Vouching};
 use crate::media::{self, MediaAccess};
@@ -95,7 +95,7 @@ pub fn provider(
             service(settings, environment, *kind, (model.as_deref(), base_url.as_deref()))
         }
         ProviderChoice::Embedded { weights } => {
-            Ok(Arc::new(embedded::open(weights, settings, environment, wanted, fetch)?))
+            Ok(Arc::new(embedded_model::open(weights, settings, environment, wanted, fetch)?))
         }
         ProviderChoice::Replay => Err(Failure::new(ErrorCode::ProviderUnavailable, "no reply file is given")
             .suggest("Name the file with `cogn run MODULE --reply FILE`")),

@@ -10,12 +10,12 @@ use cognitive_contract::text::{cut, is_plain_name};
 use cognitive_contract::{ErrorCode, Failure, RecordedReply};
 use cognitive_library::folder::{Folder, JSON_LIMIT};
 use cognitive_library::formats;
-use cognitive_ports::review::expectation_of;
-use cognitive_ports::workshop::{
+use cognitive_ports::module_editor::{
     BeforeChange, CaseBook, CaseKind, CaseVerdict, ChangedFiles, KeptCase, ModuleCase, ModuleEditor, NewCase,
     WrongPlace,
 };
-use cognitive_setup::workshop::FolderEditor;
+use cognitive_ports::review::expectation_of;
+use cognitive_setup::module_editor::FolderEditor;
 use serde_json::{Value, json};
 
 use crate::eval::{self, FieldOutcome};

@@ -14,13 +14,12 @@
 //! - Services: `databases`, `registry` and `restate` start real servers, `tcp` provides ports.
 //! - Processes: `process` starts them, `programs` runs `cogn` and a model service, `patience` waits.
 //! - Fakes: `ports` (the ports of the runtime in memory), `random`, `poll`.
-//! - Files: `timed` generates sound and film.
-//! - `kept` lists the skipped tests. `platform` has the system-specific code.
+//! - Files: `timed_media` generates sound and film.
+//! - `skipped_tests` lists the skipped tests. `platform` has the system-specific code.
 
 #[cfg(any(feature = "ports", feature = "programs"))]
 mod answer;
 mod databases;
-mod kept;
 mod patience;
 mod platform;
 mod poll;
@@ -33,10 +32,11 @@ mod python;
 mod random;
 mod registry;
 mod restate;
+mod skipped_tests;
 #[cfg(feature = "suites")]
 mod suite;
 mod tcp;
-pub mod timed;
+pub mod timed_media;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,6 @@ use std::path::{Path, PathBuf};
 #[cfg(any(feature = "ports", feature = "programs"))]
 pub use answer::good_answer;
 pub use databases::{TestPostgres, TestRedis};
-pub use kept::{SkippedTest, forget, skipped_by, summary};
 pub use patience::{PATIENCE, until};
 pub use poll::poll_now;
 #[cfg(feature = "ports")]
@@ -62,6 +61,7 @@ pub use python::python_with;
 pub use random::SeededRandom;
 pub use registry::{REGISTRY_PASSWORD, REGISTRY_USER, TestRegistry};
 pub use restate::TestRestate;
+pub use skipped_tests::{SkippedTest, forget, skipped_by, summary};
 #[cfg(feature = "suites")]
 pub use suite::{SuiteCase, SuiteGroup, json_schema_suite};
 pub use tcp::{SilentAddress, port_to_name};
@@ -319,7 +319,7 @@ pub fn skip(lack: Lack) {
     );
     let word = lack.word();
     assert!(!strict || forgiven, "skipped in a strict run, for want of {word}; {}", lack.remedy());
-    kept::keep(lack);
+    skipped_tests::keep(lack);
 }
 
 /// The file of the embedded model: `COGN_MODEL`, else where `cogn model pull` stores it. `None`, after [`skip`], if

@@ -24,13 +24,13 @@
 //!
 //! # Modules
 //!
-//! - `described`: builds a module from what a server says about it, and caches the most recent ones.
+//! - `module_description`: builds a module from what a server says about it, and caches the most recent ones.
 //! - `exports`: the interface for WebAssembly hosts, compiled for that target only.
 
 #[cfg(target_arch = "wasm32")]
 mod exports;
 
-mod described;
+mod module_description;
 
 use std::rc::Rc;
 
@@ -53,7 +53,7 @@ pub fn answer(question: &str) -> String {
 fn answered(question: &str) -> Result<Value, String> {
     let (asked, rest) = question.split_once('\n').unwrap_or((question, ""));
     let (module, text) = rest.split_once('\n').unwrap_or((rest, ""));
-    let module = if module.is_empty() { None } else { Some(described::module(module)?) };
+    let module = if module.is_empty() { None } else { Some(module_description::module(module)?) };
     match (asked, module) {
         ("envelope", module) => Ok(violations(&envelope_violations(module.as_deref(), &parsed(text)?))),
         ("stream", _) => Ok(violations(&check_log(&chunks(text)?))),

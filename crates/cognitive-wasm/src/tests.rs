@@ -29,9 +29,9 @@ fn api_004_every_bundled_module_is_understood_as_a_server_describes_it() {
     for (name, module) in &modules {
         let text = description(module);
         assert_eq!(ask("module", &text, &json!(null)), Value::Null, "{name}");
-        let read = described::module(&text).unwrap();
+        let read = module_description::module(&text).unwrap();
         let (read_manifest, manifest) = (read.manifest.effective(), module.manifest.effective());
-        for key in described::JUDGING {
+        for key in module_description::JUDGING {
             assert_eq!(read_manifest[key], manifest[key], "{name}: {key}");
         }
         assert_eq!(read.contract.root(), module.contract.root(), "{name}");
@@ -109,14 +109,17 @@ fn a_question_that_makes_no_sense_is_answered_too() {
 fn the_oldest_module_is_forgotten_first() {
     let (_, text) = text_classifier();
     let described = |version: usize| text.replace("\"version\":\"", &format!("\"version\":\"{version}."));
-    let first = described::module(&described(0)).unwrap();
+    let first = module_description::module(&described(0)).unwrap();
     for version in 1..40 {
-        described::module(&described(version)).unwrap();
-        assert!(Rc::ptr_eq(&first, &described::module(&described(0)).unwrap()), "what is used stays");
+        module_description::module(&described(version)).unwrap();
+        assert!(
+            Rc::ptr_eq(&first, &module_description::module(&described(0)).unwrap()),
+            "what is used stays"
+        );
     }
-    let second = Rc::downgrade(&described::module(&described(1)).unwrap());
+    let second = Rc::downgrade(&module_description::module(&described(1)).unwrap());
     for version in 40..80 {
-        described::module(&described(version)).unwrap();
+        module_description::module(&described(version)).unwrap();
     }
     assert!(second.upgrade().is_none() && Rc::strong_count(&first) == 1);
 }

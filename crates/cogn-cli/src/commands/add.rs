@@ -5,7 +5,7 @@ use cognitive_library::Library;
 use cognitive_packages::signature::TrustedKey;
 use cognitive_packages::{Overwrite, PackageError, PackageSource};
 
-use crate::packages::installing::{InstallReport, InstallWay, install, restore, told};
+use crate::packages::install::{InstallReport, InstallWay, install, restore, told};
 use crate::packages::obtain::Obtainer;
 use crate::packages::{FolderArgs, KeyArgs, ReachArgs, TellArgs};
 use crate::printer::{Exit, Printer};

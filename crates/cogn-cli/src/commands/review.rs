@@ -19,7 +19,7 @@ use cognitive_setup::stores::Stores;
 use cognitive_setup::wiring::environment;
 use serde_json::{Map, Value};
 
-mod shown;
+mod tables;
 
 use crate::args::candidates;
 use crate::args::input::read_text;
@@ -205,7 +205,7 @@ fn list(
     } else if reviews.is_empty() {
         printer.err(if args.decided { "no decisions yet" } else { "no run waits for review" });
     } else {
-        printer.table(&if args.decided { shown::decided(&reviews) } else { shown::open(&reviews) });
+        printer.table(&if args.decided { tables::decided(&reviews) } else { tables::open(&reviews) });
         if open > reviews.len() as u64 || args.decided {
             printer.notice(format!("{FAINT}{} wait for review in total{FAINT:#}", counted(open, "run")));
         }
@@ -227,7 +227,7 @@ fn show(
     if args.json {
         printer.json(&review);
     } else {
-        shown::whole(&review, printer);
+        tables::whole(&review, printer);
     }
     Ok(Exit::Good)
 }
@@ -422,7 +422,7 @@ fn stats(
     } else if models.is_empty() {
         printer.err("no decisions yet");
     } else {
-        shown::calibrations(&models, printer);
+        tables::calibrations(&models, printer);
     }
     Ok(Exit::Good)
 }

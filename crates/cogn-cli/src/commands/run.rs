@@ -13,7 +13,7 @@ use cognitive_runtime::{Clock, Host, RunContext, RunOptions, RunRequest, SpanPar
 use cognitive_setup::collector::Collector;
 use cognitive_setup::settings::{SettingOverrides, Settings};
 use cognitive_setup::stores::Stores;
-use cognitive_setup::{Runtime, WeightsDownload, async_runtime, embedded, wiring};
+use cognitive_setup::{Runtime, WeightsDownload, async_runtime, embedded_model, wiring};
 use cognitive_store::DROPPING;
 
 use super::hand_over::hand_over;
@@ -230,8 +230,8 @@ fn show(args: &RunArgs, form: EnvelopeForm, (envelope, text): (&Envelope, &str),
         }
     } else {
         printer.json_text(text);
-        if printer.for_people() && embedded::answered(envelope) {
-            printer.err(format!("{FAINT}{}{FAINT:#}", embedded::HONESTY));
+        if printer.for_people() && embedded_model::answered(envelope) {
+            printer.err(format!("{FAINT}{}{FAINT:#}", embedded_model::HONESTY));
         }
     }
 }

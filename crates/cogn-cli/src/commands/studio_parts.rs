@@ -10,10 +10,10 @@ use cognitive_http::{NamedModel, ServerConfig};
 use cognitive_library::Library;
 use cognitive_packages::git_history;
 use cognitive_setup::config::Config;
+use cognitive_setup::module_editor::{FolderEditor, FolderPast, PastState};
 use cognitive_setup::named_models::{LazyModel, named_models};
 use cognitive_setup::serve_config::ServeConfig;
 use cognitive_setup::settings::{SettingOverrides, Settings};
-use cognitive_setup::workshop::{FolderEditor, FolderPast, PastState};
 use cognitive_testing::{FolderCases, GoldenExpectations};
 
 use crate::printer::Printer;

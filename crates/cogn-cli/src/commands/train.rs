@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use cognitive_contract::ports::Example;
 use cognitive_contract::run_settings::flags;
-use cognitive_contract::trained::{
+use cognitive_contract::trained_model::{
     TrainedHead, TrainedModel, TrainingCase, TrainingProgress, TrainingReport, WantedValue,
 };
 use cognitive_contract::{Enforcement, ErrorCode, Failure, Module, RunSettings};

@@ -6,7 +6,7 @@ use cognitive_packages::signature::TrustedKey;
 use cognitive_packages::{LockFile, Overwrite, PackageError, PackageSource};
 
 use crate::args::candidates;
-use crate::packages::installing::{InstallReport, InstallWay, install, told};
+use crate::packages::install::{InstallReport, InstallWay, install, told};
 use crate::packages::obtain::Obtainer;
 use crate::packages::{FolderArgs, KeyArgs, ReachArgs, TellArgs};
 use crate::printer::{Exit, Printer};

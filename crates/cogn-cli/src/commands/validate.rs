@@ -114,6 +114,6 @@ fn as_json(report: &ValidationReport) -> Value {
         "format": report.format,
         "mode": match report.mode { Mode::Standard => "standard", Mode::Strict => "strict" },
         "valid": report.valid(),
-        "findings": cognitive_setup::workshop::located(report),
+        "findings": cognitive_setup::module_editor::located(report),
     })
 }

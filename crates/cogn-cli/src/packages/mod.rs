@@ -1,8 +1,8 @@
 //! Connects the package commands with packages: [`obtain`] gets a package from any source, [`package_index`] queries an
-//! index, [`registry_login`] finds the login of a registry, [`installing`] installs packages. `cognitive-packages`
+//! index, [`registry_login`] finds the login of a registry, [`install`] installs packages. `cognitive-packages`
 //! defines packages and checks writes; `cognitive-net` opens every connection.
 
-pub(crate) mod installing;
+pub(crate) mod install;
 pub(crate) mod obtain;
 pub(crate) mod package_index;
 pub(crate) mod registry_login;

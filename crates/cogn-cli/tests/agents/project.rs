@@ -7,7 +7,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cognitive_testkit::timed;
+use cognitive_testkit::timed_media;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -100,13 +100,13 @@ fn picture() -> Value {
 }
 
 fn film() -> Value {
-    medium("video/mp4", &timed::mp4(b"isom", 10, (64, 48)))
+    medium("video/mp4", &timed_media::mp4(b"isom", 10, (64, 48)))
 }
 
 /// Returns all modules of the project.
 fn modules() -> Vec<FixtureModule> {
     let plain = |name| FixtureModule::new(name, json!({}));
-    let sound = medium("audio/wav", &timed::wav(8_000, 8_000));
+    let sound = medium("audio/wav", &timed_media::wav(8_000, 8_000));
     // The parts produce the progress messages: at least three must arrive during the run, so there are more.
     let parts = [
         "test_simple_text",

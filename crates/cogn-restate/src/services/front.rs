@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{ANY_RUN, SESSION, Service, ServiceBoxFuture, answer, unknown};
 use crate::durable::early_end;
-use crate::wishes::NamedBody;
+use crate::run_request::NamedBody;
 use crate::worker::{DurableWorker, refused};
 
 /// The service [`FRONT`](super::FRONT).

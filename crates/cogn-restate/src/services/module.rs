@@ -6,7 +6,7 @@ use bytes::Bytes;
 use restate_sdk::endpoint::ContextInternal;
 
 use super::{Service, ServiceBoxFuture, answer, unknown};
-use crate::wishes;
+use crate::run_request;
 use crate::worker::{DurableWorker, WantedRun, refused};
 
 /// The service of one module.
@@ -26,7 +26,7 @@ impl Service for ModuleService {
             }
             let (body, about) = ctx.input::<Bytes>().await;
             let invocation = about.invocation_id;
-            let read = wishes::read(&body).and_then(|(body, wishes)| {
+            let read = run_request::read(&body).and_then(|(body, wishes)| {
                 wishes.refuse_waiting()?;
                 Ok((body, wishes))
             });

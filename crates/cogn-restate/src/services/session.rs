@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::{Service, ServiceBoxFuture, answer, unknown};
 use crate::durable::early_end;
+use crate::run_request::{GivenBody, NamedBody};
 use crate::session_context::after;
 use crate::steps::KeptEntry;
-use crate::wishes::{GivenBody, NamedBody};
 use crate::worker::{DurableWorker, WantedRun, WantedSession, micros, moment, refused};
 
 /// The state key of the context.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Service, ServiceBoxFuture, answer, unknown};
 use crate::durable::{FinishedRun, early_end};
 use crate::review::{SentDecision, WaitingAnswer, decided};
-use crate::wishes::{self, GivenBody, NamedBody};
+use crate::run_request::{self, GivenBody, NamedBody};
 use crate::worker::{DurableWorker, WantedRun, refused};
 
 /// The promise of the envelope.
@@ -75,7 +75,7 @@ impl Service for RunWorkflow {
 fn wanted(module: Option<String>, body: &[u8], invocation: &str) -> Result<WantedRun, Failure> {
     let (module, body, wishes) = match module {
         Some(module) => {
-            let (body, wishes) = wishes::read(body)?;
+            let (body, wishes) = run_request::read(body)?;
             (module, body, wishes)
         }
         None => {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use cogn::{Value, json};
 
-use crate::here::{Here, PARTS};
+use crate::local_worker::{Here, PARTS};
 use crate::model::without_measures;
 
 /// The golden tests of a bundled module: each input, with the replies by module.

@@ -2,8 +2,8 @@
 
 use cogn::json;
 
-use crate::here::{Here, PARTS};
 use crate::http::send;
+use crate::local_worker::{Here, PARTS};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_made_once_for_each_key() {

@@ -14,8 +14,8 @@ use cognitive_testkit::TestRestate;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use crate::here::{PARTS, write_chain};
 use crate::http::post;
+use crate::local_worker::{PARTS, write_chain};
 use crate::stub::{Asked, Stub};
 
 /// The size and the difficulty of a test.

@@ -11,10 +11,10 @@
 )]
 
 mod equality;
-mod here;
 mod http;
 mod keys;
 mod kills;
+mod local_worker;
 mod model;
 mod people;
 mod replay;

@@ -2,7 +2,7 @@
 
 use cogn::json;
 
-use crate::here::{Here, PARTS};
+use crate::local_worker::{Here, PARTS};
 
 fn rules() -> cogn::Value {
     json!({ "review": { "rules": [{ "when": "risk in [high]" }] } })

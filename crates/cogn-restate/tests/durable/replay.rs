@@ -3,7 +3,7 @@
 
 use cogn::{Value, json};
 
-use crate::here::{Here, PARTS, text_schema, write_module};
+use crate::local_worker::{Here, PARTS, text_schema, write_module};
 use crate::model::without_measures;
 
 fn step(from: &str, to: &str) -> Value {

@@ -2,7 +2,7 @@
 
 use cogn::{Value, json};
 
-use crate::here::Here;
+use crate::local_worker::Here;
 
 fn counted(count: u64) -> Value {
     let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });

@@ -3,9 +3,9 @@
 //! next post. A request is identified by the hash of its body. A resumed process therefore finds the posts of
 //! an earlier one and posts nothing twice.
 
-mod desk;
+mod coordinator;
 mod post_file;
-mod postman;
+mod sender;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use std::time::Duration;
 use cognitive_contract::ports::{CallSink, ModelCall, ModelEnd, PortFuture, Provider, ProviderError};
 use cognitive_ports::batch_service::{BatchService, PostOutcome};
 
-pub(crate) use self::desk::PostCoordinator;
-pub(crate) use self::postman::deliver;
+pub(crate) use self::coordinator::PostCoordinator;
+pub(crate) use self::sender::deliver;
 
 /// The number of reposts for a request that the service did not process. Without the limit, a request that a service
 /// never processes would keep the batch open.

@@ -10,13 +10,13 @@ use axum::extract::{Extension, Request, State};
 use axum::http::Response;
 use cognitive_contract::recorded_reply::{self, dialect_names};
 use cognitive_contract::{Envelope, ErrorCode, Failure, RecordedReply};
-use cognitive_ports::workshop::{CaseBook, CaseKind, CaseVerdict, ModuleCase, NewCase};
+use cognitive_ports::module_editor::{CaseBook, CaseKind, CaseVerdict, ModuleCase, NewCase};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::body;
-use super::workbench::{answer, at_work, record_edit};
+use super::module_files::{answer, at_work, record_edit};
 use crate::app::AppState;
 use crate::auth::Client;
 use crate::routes::Name;

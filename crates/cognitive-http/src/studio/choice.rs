@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cognitive_contract::text::is_plain_name;
 use cognitive_contract::{ErrorCode, Failure, Module};
-use cognitive_ports::workshop::ModuleEditor;
+use cognitive_ports::module_editor::ModuleEditor;
 use cognitive_runtime::compose::overview;
 use cognitive_runtime::{Host, SeenReplies};
 use serde_json::json;

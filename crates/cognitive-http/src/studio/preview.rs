@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{curl, workbench};
+use super::{curl, module_files};
 use crate::app::AppState;
 use crate::auth::Client;
 use crate::catalog::run_blocking;
@@ -116,7 +116,7 @@ pub(crate) async fn show(
             Err(refusal) => return *refusal,
         };
     match intake::read(&shared, bytes, claim, |text| Ok(Content::parse(text))).await {
-        Ok((content, _claim)) => workbench::answer(previewed(&shared, &client, &module, content).await),
+        Ok((content, _claim)) => module_files::answer(previewed(&shared, &client, &module, content).await),
         Err(failure) => response::failure(failure),
     }
 }

@@ -9,7 +9,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{Response, StatusCode};
 use cognitive_contract::{Envelope, ErrorCode, Failure};
 use cognitive_ports::archive::RunDetails;
-use cognitive_ports::workshop::ChangedFiles;
+use cognitive_ports::module_editor::ChangedFiles;
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{ModuleRef, RunRequest};
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::choice::ChosenRun;
 use super::difference::{EnvelopeDifference, contract_difference};
-use super::workbench::answer;
+use super::module_files::answer;
 use super::{body, runs};
 use crate::app::AppState;
 use crate::auth::Client;

@@ -21,8 +21,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::body;
+use super::module_files::answer;
 use super::runs::{self, query};
-use super::workbench::answer;
 use crate::app::AppState;
 use crate::auth::Client;
 use crate::catalog::run_blocking;

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::workbench::answer;
+use super::module_files::answer;
 use crate::app::AppState;
 use crate::auth::Client;
 use crate::catalog::run_blocking;

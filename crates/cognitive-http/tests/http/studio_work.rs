@@ -10,7 +10,7 @@ use cognitive_http::{KeyRole, NamedModel, ServerConfig};
 use cognitive_library::{Library, ModuleCache};
 use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_runtime::Host;
-use cognitive_setup::workshop::FolderEditor;
+use cognitive_setup::module_editor::FolderEditor;
 use cognitive_testkit::MemoryAuditLog;
 use serde_json::{Value, json};
 

@@ -14,9 +14,9 @@ use crate::examples::{self, ExampleFile};
 use crate::finding::{Finding, FindingLocation, Sources, quoted};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TEXT_LIMIT, TOTAL_LIMIT};
 use crate::json;
-use crate::trained;
+use crate::trained_models;
 use crate::yaml::YamlError;
-use cognitive_contract::trained::TrainedModel;
+use cognitive_contract::trained_model::TrainedModel;
 
 pub use v1::{front_matter, front_matter_text};
 
@@ -55,7 +55,7 @@ pub fn read(folder: &Folder) -> Option<ModuleParts> {
         Format::V21 | Format::V22 | Format::V25 => v2::read(folder),
     };
     parts.examples = examples::read(folder, &mut parts.sources, &mut parts.findings);
-    parts.trained = trained::read(folder, &mut parts.sources, &mut parts.findings);
+    parts.trained = trained_models::read(folder, &mut parts.sources, &mut parts.findings);
     Some(parts)
 }
 

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use std::{fs, io};
 
 use super::error::MigrateError;
-use super::held::HeldFolder;
+use super::held_folder::HeldFolder;
 use super::{FileChange, MigrationPlan, tree};
 use crate::folder::{Folder, JSON_LIMIT};
 use crate::platform;

@@ -27,7 +27,7 @@
 
 mod apply;
 mod error;
-mod held;
+mod held_folder;
 mod manifest;
 mod prompt;
 mod refs;

@@ -13,7 +13,7 @@ use cognitive_contract::violation::Side;
 use cognitive_contract::{Enforcement, ErrorCode, Module, Violation, wrap_v21};
 use serde_json::Value;
 
-use super::expected::{self, ExpectationReader};
+use super::golden_tests::{self, ExpectationReader};
 use super::parts::ContractView;
 use crate::finding::{Finding, FindingLocation, Findings, Sources, quoted};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TOTAL_LIMIT, safe_relative};
@@ -69,7 +69,7 @@ impl<'a> Examples<'a> {
                     Some((reader, view)) => {
                         let read = reader.read(value);
                         let allows_refusal = read.allows_refusal;
-                        found.extend(expected::findings(read, view, &file));
+                        found.extend(golden_tests::findings(read, view, &file));
                         allows_refusal
                     }
                     // Without a reader, any expected failure may be the refusal.

@@ -5,7 +5,7 @@ use cognitive_schema::{DATA_KEYWORDS, SCHEMA_FILE};
 use serde_json::{Map, Value};
 
 use super::CheckedModule;
-use super::near::did_you_mean;
+use super::nearest_name::did_you_mean;
 use crate::finding::{Finding, FindingLocation, Findings, quoted};
 use crate::json::{JsonPathStep, pointer_of};
 

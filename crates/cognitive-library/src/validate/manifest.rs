@@ -13,7 +13,7 @@ use cognitive_schema::{ContractPlace, MemberDescription, SCHEMA_FILE, SchemaFile
 use serde_json::Value;
 
 use super::CheckedModule;
-use super::near::did_you_mean;
+use super::nearest_name::did_you_mean;
 use crate::finding::{Finding, FindingLocation, Findings, quoted};
 use crate::json::{JsonPathStep, pointer_of};
 use crate::load::manifest_finding;

@@ -9,7 +9,7 @@ use cognitive_schema::{ContractPlace, JsonTypes, MemberDescription, SectionRef, 
 use serde_json::{Map, Value};
 
 use super::CheckedModule;
-use super::near::did_you_mean;
+use super::nearest_name::did_you_mean;
 use super::schema::{data_names, section_ref};
 use crate::finding::{Finding, FindingLocation, Findings, quoted};
 use crate::json::{JsonPathStep, pointer_of};

@@ -3,21 +3,21 @@
 //! most 200 findings: an author starts with the first of them.
 
 mod composition;
-mod demanded;
-mod embedded;
+mod embedded_model;
 mod enums;
 mod examples;
-mod expected;
+mod golden_tests;
 mod keywords;
 mod manifest;
 mod members;
-mod near;
+mod nearest_name;
 mod parts;
 mod placeholders;
+mod prompt_members;
 mod schema;
 
 pub use examples::has_examples;
-pub use expected::{ExpectationFault, ExpectationReader, NamedPlace, ReadExpectation};
+pub use golden_tests::{ExpectationFault, ExpectationReader, NamedPlace, ReadExpectation};
 pub(crate) use manifest::labels;
 
 use examples::Examples;
@@ -182,8 +182,8 @@ fn findings(
         if let Some((library, files)) = composed {
             parts::check(ComposedModule { module, files, manifest_file, library }, &mut found);
         }
-        embedded::check(module, &mut found);
-        found.extend(crate::trained::outdated(module));
+        embedded_model::check(module, &mut found);
+        found.extend(crate::trained_models::outdated(module));
         let expected = expected.map(|(reader, files)| (reader, ContractView::new(files, module)));
         Examples::new(folder, module, manifest_file, sources, &mut found).check(tests.as_ref(), expected);
     }
@@ -216,7 +216,7 @@ fn checked(folder: &Folder, mode: Mode, parts: &ModuleParts, sources: &Sources) 
         if subject.format >= Format::V21 {
             members::check(&subject, &mut found);
             placeholders::check(&subject, &mut found);
-            demanded::check(&subject, &mut found);
+            prompt_members::check(&subject, &mut found);
             enums::check(&subject, &mut found);
         }
     }

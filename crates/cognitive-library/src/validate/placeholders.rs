@@ -8,7 +8,7 @@ use cognitive_contract::compose::calls::directives;
 
 use super::CheckedModule;
 use super::composition::PROMPT_FILE;
-use super::near::nearest;
+use super::nearest_name::nearest;
 use super::schema::section_place;
 use crate::finding::{Finding, FindingLocation, Findings, quoted};
 

@@ -1,7 +1,7 @@
 //! Applies trained heads: reads the state of the model after a question and returns the class that it indicates. A head
 //! is valid only for the weights and the question that it was trained with. Trains nothing.
 
-use cognitive_contract::trained::{self, FOUND, StateReader, TrainedCurve, TrainedHead, TrainedModel};
+use cognitive_contract::trained_model::{self, FOUND, StateReader, TrainedCurve, TrainedHead, TrainedModel};
 
 use super::calibration::Curve;
 use super::question::{DecisionKind, DecisionQuestion};
@@ -39,7 +39,7 @@ pub(super) fn head<'a>(
 /// Returns the weight of each class; the last class has weight zero. Returns `None` if the states do not fit the head.
 pub(super) fn read(reads: &StateReader, states: &[Vec<f32>]) -> Option<Vec<f64>> {
     let state = normalised(states.get(reads.layer.checked_sub(1)?)?);
-    let weigh = |row: &trained::StateRow| {
+    let weigh = |row: &trained_model::StateRow| {
         let product = row.numbers.iter().zip(&state).map(|(one, other)| f64::from(one * other)).sum::<f64>();
         (row.numbers.len() == state.len()).then_some(row.offset + product)
     };

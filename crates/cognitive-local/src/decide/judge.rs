@@ -2,13 +2,13 @@
 //! of the model. Knows no document and does not use the decisions.
 
 use super::Decision;
-use super::asking::{NONE, QuestionPrefix};
 use super::calibration::{Curve, JudgeProfile, Shares};
 use super::heads;
 use super::pieces::{self, FoundPieces, PieceFrame};
 use super::question::{AskedQuestion, DecisionKind, DecisionQuestion};
+use super::question_prefix::{NONE, QuestionPrefix};
 use super::scale::{MAX_BEFORE, Scale, beginning};
-use cognitive_contract::trained::{TrainedHead, TrainedModel};
+use cognitive_contract::trained_model::{TrainedHead, TrainedModel};
 use cognitive_llama::FeedError;
 
 /// A model that judges.

@@ -2,28 +2,28 @@
 //! weighed separately, so the order of a list has no influence. A piece of the text must be likelier than none.
 //! Decisions are made before anything is written, so that the text about them can be true. Writes nothing itself.
 
-mod asking;
 mod calibration;
 mod heads;
 mod judge;
 mod logistic;
 mod pieces;
 mod question;
+mod question_prefix;
 mod scale;
 #[cfg(test)]
 mod tests;
 mod training;
 
 use cognitive_contract::ports::Example;
-use cognitive_contract::trained::TrainedModel;
+use cognitive_contract::trained_model::TrainedModel;
 
 use crate::chat::TurnMarks;
 use crate::model::{ModelState, Vocabulary};
-use asking::QuestionPrefix;
 pub(crate) use calibration::{JudgeProfile, REASONS};
 use cognitive_llama::FeedError;
 pub(crate) use heads::for_weights as trained_for;
 use judge::DecisionJudge;
+use question_prefix::QuestionPrefix;
 use scale::Scale;
 pub(crate) use training::{LessonPlan, Training};
 

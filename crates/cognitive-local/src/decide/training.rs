@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use cognitive_contract::lock::Lock;
-use cognitive_contract::trained::{
+use cognitive_contract::trained_model::{
     FOUND, StateReader, StateRow, TrainedCurve, TrainedHead, TrainedModel, TrainingCase, TrainingProgress,
     TrainingReport, WantedValue,
 };
@@ -16,12 +16,12 @@ use cognitive_llama::FeedError;
 use serde_json::Value;
 
 use super::DecisionRequest;
-use super::asking::QuestionPrefix;
 use super::calibration::Curve;
 use super::heads::normalised;
 use super::judge::DecisionJudge;
 use super::logistic::LogisticModel;
 use super::question::{self, DecisionKind, DecisionQuestion};
+use super::question_prefix::QuestionPrefix;
 use super::scale::Scale;
 use crate::model::ModelState;
 

@@ -6,7 +6,7 @@ use cognitive_contract::ports::ModelCall;
 use cognitive_contract::tools::{MAX_CALLS, ToolCall, ToolReply, ToolSpec};
 use serde_json::{Map, Value};
 
-use crate::llm::borrowed::Node;
+use crate::llm::borrowed_body::Node;
 
 /// The longest text of all calls of one turn together, in bytes. No legitimate turn reaches it.
 const MAX_LENGTH: usize = 1 << 20;

@@ -6,7 +6,7 @@ use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType, Re
 use cognitive_contract::ports::ModelCall;
 use serde_json::Value;
 
-use crate::llm::borrowed::Node;
+use crate::llm::borrowed_body::Node;
 use crate::llm::{Reading, text_of};
 
 const MIB: u64 = 1 << 20;

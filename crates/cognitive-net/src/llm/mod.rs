@@ -2,19 +2,19 @@
 //! them. An adapter only translates: it opens no connection, never waits and has no state.
 
 pub(crate) mod anthropic;
-mod borrowed;
+mod borrowed_body;
 pub(crate) mod calls;
-pub(crate) mod compatible;
+pub(crate) mod compatible_services;
 mod echo;
 mod endings;
 pub(crate) mod gemini;
-mod halves;
 mod measure;
 pub(crate) mod media;
 pub(crate) mod ollama;
 pub(crate) mod openai;
 pub(crate) mod remote;
 pub(crate) mod segments;
+mod surrogates;
 pub(crate) mod terms;
 pub(crate) mod thinking;
 
@@ -28,7 +28,7 @@ use serde_json::Value;
 
 use crate::complaint::Complaint;
 use crate::frames::Shape;
-use crate::llm::borrowed::Node;
+use crate::llm::borrowed_body::Node;
 use crate::llm::calls::Calls;
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
 
@@ -187,10 +187,10 @@ impl Reading {
         if !std::mem::take(&mut self.has_halves) {
             return;
         }
-        self.calls.each_text(halves::settle);
-        self.parts.iter_mut().for_each(halves::settle_value);
+        self.calls.each_text(surrogates::settle);
+        self.parts.iter_mut().for_each(surrogates::settle_value);
         for text in self.thoughts.iter_mut().chain([&mut self.refusal]) {
-            halves::settle(text);
+            surrogates::settle(text);
         }
     }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
 use crate::frames::Shape;
-use crate::llm::borrowed::Node;
+use crate::llm::borrowed_body::Node;
 use crate::llm::calls::{functions, object, offers, rounds};
 use crate::llm::media;
 use crate::llm::terms::{Bind, OptionalFeature, Terms};

@@ -11,7 +11,7 @@ use cognitive_schema::SchemaTarget;
 use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
-use crate::llm::borrowed::Node;
+use crate::llm::borrowed_body::Node;
 use crate::llm::calls::{functions, offers, rounds};
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, OptionalFeature, Terms};

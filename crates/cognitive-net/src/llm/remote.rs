@@ -29,10 +29,10 @@ use crate::kind::Kind;
 use crate::llm::calls::offers;
 use crate::llm::echo::Echo;
 use crate::llm::endings::{ending, no_answer, not_json, too_late, too_long, unreadable};
-use crate::llm::halves::{self, Seam};
 use crate::llm::measure::Measure;
 use crate::llm::media;
 use crate::llm::segments::Segments;
+use crate::llm::surrogates::{self, Seam};
 use crate::llm::terms::{Bind, Memory, OptionalFeature, Terms};
 use crate::llm::{Reading, Wire, thinking, thoughts_in};
 use crate::redact::Redactor;
@@ -512,7 +512,7 @@ impl Remote {
         let value = match serde_json::from_str(frame) {
             Ok(value) => value,
             Err(error) => {
-                let mended = halves::mended(frame).and_then(|frame| serde_json::from_str(&frame).ok());
+                let mended = surrogates::mended(frame).and_then(|frame| serde_json::from_str(&frame).ok());
                 let value: Value = mended.ok_or_else(|| not_json(&error, reporter))?;
                 feed.seam.get_or_insert_default();
                 reading.has_halves = true;

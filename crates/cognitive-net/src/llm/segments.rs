@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use serde::Serialize;
 
-use crate::llm::borrowed::Node;
+use crate::llm::borrowed_body::Node;
 
 /// The initial buffer size. Most bodies are shorter; a longer one grows the buffer.
 const DEFAULT_LENGTH: usize = 4 * 1024;

@@ -8,7 +8,7 @@
 //! The grammar receives the text so far and may go back in it: a brace may turn out to be prose, or thinking may
 //! never end. Text is read again at most once, so the cost is linear in the text, for chunks of any size.
 
-mod broken;
+mod broken_object;
 mod thinking;
 
 use super::event::{Bracket, BrokenValue, Ignore, JsonListener, Lead, ReplyFinding};

@@ -14,7 +14,7 @@ use crate::host::RunInput;
 use crate::receipt::canonical_sha256;
 use crate::run::Run;
 use crate::run_context::NOTICE;
-use crate::{built, large_json};
+use crate::{large_json, memory_estimate};
 
 /// The caller's input, parsed but not yet checked. Only [`read`] creates one.
 #[derive(Debug, Clone)]
@@ -289,7 +289,7 @@ fn unfit(recalled: &Map<String, Value>) -> Warning {
 fn parse(mut text: String) -> Result<Value, Failure> {
     let marks = text.len() - text.trim_start_matches('\u{feff}').len();
     text.drain(..marks);
-    built::within(text.as_bytes(), built::MAX_COUNT)?;
+    memory_estimate::within(text.as_bytes(), memory_estimate::MAX_COUNT)?;
     // A number that no type can hold makes the parser fail, so numbers are checked first; the order of the codes
     // stays.
     let inexact = numbers::refusal(&text);

@@ -11,16 +11,16 @@ mod blame;
 #[path = "../board/mod.rs"]
 mod board;
 mod calls;
-mod drawn;
 mod journal;
 mod patterns;
-mod printed;
+mod progress;
 mod references;
 mod rounds;
 mod shared;
+mod spans;
+mod specification_examples;
 #[path = "../timer/mod.rs"]
 mod timer;
-mod watched;
 mod world;
 
 use serde_json::{Value, json};

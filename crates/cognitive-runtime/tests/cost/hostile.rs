@@ -11,7 +11,7 @@ use cognitive_runtime::{ClimbRules, Host, Ladder, RunRequest, run};
 use cognitive_testkit::{NamedModules, SeededRandom, poll_now};
 use serde_json::json;
 
-use super::drawn;
+use super::random_modules;
 use super::stub::{Habit, Hostile, prices};
 
 /// One run.
@@ -29,13 +29,13 @@ fn draw(pool: &BTreeMap<String, Arc<Module>>, habit: Habit, seed: u64) -> Drawn 
     let name = if random.below(3) == 0 { "open-root" } else { "bound-root" };
     let names: Vec<&String> = pool.keys().collect();
     let root = if random.flip() {
-        drawn::leaf(name, &mut random)
+        random_modules::leaf(name, &mut random)
     } else {
         let mut parts: Vec<&str> =
             (0..=random.index(3)).map(|_| names[random.index(names.len())].as_str()).collect();
         parts.sort_unstable();
         parts.dedup();
-        drawn::composed(name, &parts, &mut random)
+        random_modules::composed(name, &parts, &mut random)
     };
     modules.extend(pool.iter().map(|(name, module)| (name.clone(), Arc::clone(module))));
     modules.insert(name.to_owned(), Arc::clone(&root));
@@ -79,7 +79,7 @@ fn cases(usual: u64) -> u64 {
 // No service bills more than the ceiling, and a limit equal to the ceiling admits every run.
 #[test]
 fn random_modules_never_cost_more_than_their_ceiling() {
-    let pool = drawn::pool(48, &mut SeededRandom::new(7));
+    let pool = random_modules::pool(48, &mut SeededRandom::new(7));
     let (mut calls, mut stopped, mut nearest) = (0, 0, 0);
     let cases = cases(1_000);
     for seed in 0..cases {
@@ -101,7 +101,7 @@ fn random_modules_never_cost_more_than_their_ceiling() {
 // A model that writes up to its limit, in tokens of the usual length, is never stopped: the ceiling is a bound.
 #[test]
 fn a_run_that_begins_is_not_stopped_by_texts_of_the_usual_length() {
-    let pool = drawn::pool(48, &mut SeededRandom::new(7));
+    let pool = random_modules::pool(48, &mut SeededRandom::new(7));
     for habit in [Habit::Long, Habit::Broken] {
         for seed in 0..cases(1_000) / 5 {
             let one = draw(&pool, habit, seed);

@@ -12,7 +12,7 @@ use cognitive_runtime::{Host, RunRequest, Spending, run};
 use cognitive_testkit::{FakeProvider, NamedModules, SeededRandom, complete, good_answer, poll_now};
 use serde_json::{Value, json};
 
-use super::drawn;
+use super::random_modules;
 
 /// A service that answers and reports 100 input tokens and 10 output tokens.
 fn service(name: &'static str) -> Arc<FakeProvider> {
@@ -27,7 +27,7 @@ fn service(name: &'static str) -> Arc<FakeProvider> {
 }
 
 fn host(provider: &Arc<FakeProvider>) -> Host {
-    let module = drawn::leaf("bound-one", &mut SeededRandom::new(5));
+    let module = random_modules::leaf("bound-one", &mut SeededRandom::new(5));
     let modules = BTreeMap::from([("bound-one".to_owned(), module)]);
     let mut host = Host::new(Arc::new(NamedModules(modules)), Arc::clone(provider) as Arc<dyn Provider>);
     let table = json!({ "as_of": "2026-11-17", "models": { "dear/m": { "input": 10, "output": 100, "cache_read": 1 } } });

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
 mod bundled;
-mod drawn;
 mod hostile;
 mod limits;
+mod random_modules;
 mod stub;

@@ -5,7 +5,7 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::describe;
-use super::metered::{Meter, MeterStop, MeteredJson, OUTERMOST, is_certain, outermost};
+use super::metered_json::{Meter, MeterStop, MeteredJson, OUTERMOST, is_certain, outermost};
 use super::patterns::Effort;
 use crate::violation::SchemaViolation;
 

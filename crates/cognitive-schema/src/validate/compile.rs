@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::check::Checker;
 use super::dialect::{Dialect, spelled_in_2020_12};
-use super::metered::MeteredJson;
+use super::metered_json::MeteredJson;
 use super::patterns::Effort;
 use super::{SCHEMA_FILE, SchemaFiles, SchemaProblem, Section, SectionRef};
 
@@ -90,7 +90,7 @@ fn address(place: &SectionRef) -> String {
     format!("{BASE}{}#{}", place.file, place.pointer.replace('%', "%25"))
 }
 
-/// A schema for arrays whose items are validated by the schema at `address` (see [`super::metered::outermost`]).
+/// A schema for arrays whose items are validated by the schema at `address` (see [`super::metered_json::outermost`]).
 fn entry(address: &str) -> Value {
     json!({ "items": { "$ref": address } })
 }

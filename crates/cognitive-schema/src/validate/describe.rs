@@ -11,7 +11,7 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::limits::MAX_DEPTH;
-use super::metered::MeterStop;
+use super::metered_json::MeterStop;
 use crate::text::{cut, fits, pointer};
 use crate::violation::{MAX_VIOLATIONS, SchemaViolation};
 

@@ -14,7 +14,7 @@ mod json_types;
 mod judges;
 mod keywords;
 mod limits;
-mod metered;
+mod metered_json;
 mod patterns;
 pub mod prefix;
 mod prepare;

@@ -1,22 +1,22 @@
 //! The weights of the embedded model: their identity, their location and their download. Every source is checked: a
 //! file counts only with the right length and hash. Does not compute with them.
 
-mod added;
+mod added_weights;
 mod child;
 mod choice;
 #[cfg(feature = "local")]
-mod expected;
+mod expected_weights;
 mod file;
+mod hash_cache;
 #[cfg(feature = "net")]
 mod hub;
-mod known;
+mod known_weights;
 #[cfg(feature = "local")]
 mod memory;
 mod package;
 #[cfg(feature = "local")]
-mod packed;
+mod packed_weights;
 mod pull;
-mod remembered;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -26,16 +26,16 @@ use cognitive_contract::{ErrorCode, Failure};
 use serde::Serialize;
 use serde_json::json;
 
-pub use added::{AddedAs, AddedWeights, add};
+pub use added_weights::{AddedAs, AddedWeights, add};
 pub use choice::WeightsChoice;
 pub(crate) use choice::weights_file;
 use file::digest;
 pub use file::{WeightsState, check, look, look_for};
-pub use known::{KNOWN_WEIGHTS, KnownPackage, KnownWeights, QWEN_0_5B, QWEN_1_5B, SMOLLM2};
+use hash_cache::HashMemory;
+pub use known_weights::{KNOWN_WEIGHTS, KnownPackage, KnownWeights, QWEN_0_5B, QWEN_1_5B, SMOLLM2};
 #[cfg(feature = "local")]
 pub(crate) use memory::MemoryNeed;
 pub use pull::{DEFAULT_PATIENCE, PullError, PullSources, PulledWeights, pull};
-use remembered::HashMemory;
 
 use crate::env_vars;
 use crate::settings::Environment;
@@ -121,7 +121,7 @@ impl WeightsFolder {
     /// Checks the file by its length and hash. A remembered hash is reused while the file is unchanged.
     #[must_use]
     pub fn check(&self, known: &KnownWeights) -> WeightsState {
-        remembered::check_remembered(known, &self.file(), &HashMemory::below(&self.folder))
+        hash_cache::check_remembered(known, &self.file(), &HashMemory::below(&self.folder))
     }
 
     /// Returns the path of the weights.
@@ -145,7 +145,7 @@ impl WeightsFolder {
     /// Returns the path of the record of a user model.
     #[must_use]
     pub fn record(&self) -> PathBuf {
-        added::record_of(self.file())
+        added_weights::record_of(self.file())
     }
 
     /// Returns the path of the packed weights, which all processes of this user share.
@@ -208,14 +208,15 @@ fn pinned(path: &Path, environment: Environment<'_>) -> Option<(u64, String)> {
 
 /// Returns the expectations for a file while it is loaded: cached files are known, others may be anything.
 #[cfg(feature = "local")]
-pub(crate) fn expectation(path: &Path, environment: Environment<'_>) -> expected::ExpectedWeights {
+pub(crate) fn expectation(path: &Path, environment: Environment<'_>) -> expected_weights::ExpectedWeights {
     let folder = WeightsFolder::models(environment);
     let memory = folder.as_deref().map(HashMemory::below);
     let pinned = pinned(path, environment);
     // Only named models are packed, because removing a name also removes its packed file.
     let place = path.file_stem().and_then(|name| Some(WeightsFolder::in_models(name.to_str()?, &folder?)));
-    let packed = place.filter(|_| pinned.is_some()).map(|place| packed::PackedPlace::new(place.packed()));
-    expected::ExpectedWeights::new(memory, pinned.map(|(_, sha256)| sha256)).with_packed(packed)
+    let packed =
+        place.filter(|_| pinned.is_some()).map(|place| packed_weights::PackedPlace::new(place.packed()));
+    expected_weights::ExpectedWeights::new(memory, pinned.map(|(_, sha256)| sha256)).with_packed(packed)
 }
 
 /// Returns the hash of a file of weights. The error is the reason; a file outside the cache can only be unreadable.
@@ -230,7 +231,7 @@ pub fn hash_of(path: &Path, environment: Environment<'_>) -> Result<String, Stri
     }
     let memory = WeightsFolder::models(environment).map(|folder| HashMemory::below(&folder));
     let sha256 =
-        remembered::hash_of(path, memory.as_ref()).map_err(|error| format!("it cannot be read: {error}"))?;
+        hash_cache::hash_of(path, memory.as_ref()).map_err(|error| format!("it cannot be read: {error}"))?;
     match pinned {
         Some((_, expected)) if expected != sha256 => Err(format!("its sha256 is {sha256}")),
         _ => Ok(sha256),

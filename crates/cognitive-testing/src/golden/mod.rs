@@ -9,7 +9,7 @@
 //! Needs no network and no key unless a model is requested. A case that was not judged never passes: an
 //! incomplete case, an unknown rule, an empty expectation and a missing reply are failures. Prints nothing.
 
-mod accepted;
+mod accepted_answer;
 mod case;
 mod coverage;
 mod fields;
@@ -20,8 +20,8 @@ mod report;
 mod runner;
 
 pub use crate::expect::accept::AcceptedAnswers;
-pub use accepted::AcceptedExpectation;
-pub(crate) use accepted::first_expectation;
+pub use accepted_answer::AcceptedExpectation;
+pub(crate) use accepted_answer::first_expectation;
 pub use case::{GoldenCase, cases};
 pub use coverage::{Coverage, CoverageShare};
 pub use junit::to_junit;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cognitive_contract::Failure;
 use serde_json::{Map, Value, json};
 
-use super::accepted::AcceptedExpectation;
+use super::accepted_answer::AcceptedExpectation;
 use super::coverage::Coverage;
 use crate::expect::{CaseTally, Difference};
 

@@ -16,7 +16,7 @@ use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, ReplyRecorder, RunOptions, RunRequest, SeenReply};
 use serde_json::Value;
 
-use super::accepted::{AcceptedExpectation, propose};
+use super::accepted_answer::{AcceptedExpectation, propose};
 use super::case::{ExpectedFile, GoldenCase, Script, cases, no_expectation};
 use super::coverage::Coverage;
 use super::file;

@@ -2,21 +2,21 @@
 //! model service on loopback.
 
 mod act;
+mod child_process;
 mod fake_model;
 mod home;
-mod recorded;
+mod recorded_replies;
 mod run_options;
-mod running;
-mod served;
+mod test_server;
 mod wire;
 
 pub use act::{Act, Then};
+pub use child_process::Running;
 pub use fake_model::{FakeModel, FakeReply, FakeRequest};
 pub use home::{Home, ProcessOutput};
-pub use recorded::bundled_replies;
+pub use recorded_replies::bundled_replies;
 pub use run_options::OptionCase;
-pub use running::Running;
-pub use served::TestServer;
+pub use test_server::TestServer;
 pub use wire::{piece, streamed};
 
 /// The certificate of a service with TLS and its key, in one file. No machine trusts it by default.

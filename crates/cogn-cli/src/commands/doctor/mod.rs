@@ -11,7 +11,7 @@ use cognitive_contract::address::bare_url;
 use cognitive_library::{Library, Mode, ModuleOrigin, ValidationSurroundings, validate_with};
 use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_setup::config::Config;
-use cognitive_setup::embedded::{self, WeightsAtHand};
+use cognitive_setup::embedded_model::{self, WeightsAtHand};
 use cognitive_setup::layers::{Layers, USER_FILE};
 use cognitive_setup::settings::{
     EMBEDDED, OverrideScope, ProviderChoice, SettingOverrides, Settings, store_path,
@@ -260,16 +260,16 @@ fn embedded_state(settings: &Settings) -> EmbeddedState {
             .map_or(WeightsChoice::Usual, |file| WeightsChoice::File(PathBuf::from(file))),
     };
     let usual = || choice.file(&wiring::environment);
-    let (weights, path, says) = match embedded::at_hand(&choice, &wiring::environment) {
+    let (weights, path, says) = match embedded_model::at_hand(&choice, &wiring::environment) {
         Some(WeightsAtHand::BuiltIn(_)) => (true, None, "the weights are built in".to_owned()),
         Some(WeightsAtHand::File(path)) if path.is_file() => return weights_in(path, choice.known()),
         Some(WeightsAtHand::File(path)) => (false, Some(path), "no such file".to_owned()),
         None if settings.offline => (false, usual(), "no weights, and downloads are disabled".to_owned()),
         None => (false, usual(), "no weights yet; the first run that needs them downloads them".to_owned()),
     };
-    let says = if embedded::IN_THIS_BUILD { says } else { "not part of this build".to_owned() };
+    let says = if embedded_model::IN_THIS_BUILD { says } else { "not part of this build".to_owned() };
     EmbeddedState {
-        in_this_build: embedded::IN_THIS_BUILD,
+        in_this_build: embedded_model::IN_THIS_BUILD,
         weights,
         damaged: false,
         sha256: BUILT_IN.map(|weights| weights.sha256.to_owned()),
@@ -283,7 +283,7 @@ fn embedded_state(settings: &Settings) -> EmbeddedState {
 fn weights_in(path: PathBuf, known: Option<&'static KnownWeights>) -> EmbeddedState {
     let hashed = hash_of(&path, &wiring::environment);
     let says = match &hashed {
-        _ if !embedded::IN_THIS_BUILD => "not part of this build".to_owned(),
+        _ if !embedded_model::IN_THIS_BUILD => "not part of this build".to_owned(),
         Ok(sha256) if KnownWeights::with_hash(sha256).is_some() => "weights found; sha256 matches".to_owned(),
         Ok(sha256) => format!("custom weights, sha256 {sha256}"),
         Err(why) => match known {
@@ -292,7 +292,7 @@ fn weights_in(path: PathBuf, known: Option<&'static KnownWeights>) -> EmbeddedSt
         },
     };
     EmbeddedState {
-        in_this_build: embedded::IN_THIS_BUILD,
+        in_this_build: embedded_model::IN_THIS_BUILD,
         weights: hashed.is_ok(),
         damaged: hashed.is_err(),
         sha256: hashed.ok(),

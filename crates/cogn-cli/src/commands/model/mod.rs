@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_setup::embedded::{self, WeightsAtHand};
+use cognitive_setup::embedded_model::{self, WeightsAtHand};
 use cognitive_setup::env_vars;
 use cognitive_setup::settings::{EMBEDDED, Environment, offline};
 use cognitive_setup::weights::{
@@ -153,7 +153,7 @@ fn pull(args: &PullArgs, environment: Environment<'_>, printer: &Printer) -> Res
     let pulled = match weights::pull(known, &place, &sources, &screen) {
         Ok(pulled) => pulled,
         Err(error) => {
-            let verdict = fail(&embedded::unpulled(known, &error), printer);
+            let verdict = fail(&embedded_model::unpulled(known, &error), printer);
             return Ok(if error == PullError::Cancelled { Exit::Cancelled } else { verdict });
         }
     };
@@ -202,7 +202,7 @@ fn chosen(name: Option<&str>, environment: Environment<'_>) -> Result<WeightsCho
 
 fn path(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Result<Exit, Failure> {
     let choice = chosen(args.name.as_deref(), environment)?;
-    let found = embedded::at_hand(&choice, environment);
+    let found = embedded_model::at_hand(&choice, environment);
     if args.form.json {
         let (path, built_in) = match found {
             Some(WeightsAtHand::File(path)) => (Some(path), false),

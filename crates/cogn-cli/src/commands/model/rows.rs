@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cognitive_setup::embedded;
+use cognitive_setup::embedded_model;
 use cognitive_setup::env_vars;
 use cognitive_setup::settings::Environment;
 use cognitive_setup::weights::{
@@ -155,7 +155,7 @@ fn own(added: AddedWeights, environment: Environment<'_>, how: Thoroughness) -> 
 fn built_in(weights: BuiltIn) -> ModelRow {
     let known = KnownWeights::with_hash(weights.sha256);
     ModelRow {
-        name: embedded::built_in_name(&weights).to_owned(),
+        name: embedded_model::built_in_name(&weights).to_owned(),
         aliases: known.map(|known| known.aliases.to_vec()).unwrap_or_default(),
         installed: true,
         bytes: Some(weights.bytes.len() as u64),

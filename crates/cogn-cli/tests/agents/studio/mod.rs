@@ -8,7 +8,7 @@
     reason = "in a test, a panic is the report"
 )]
 
-mod built;
+mod bundle;
 mod modules;
 mod stage;
 
@@ -83,7 +83,7 @@ fn nothing_but_the_login_is_read_without_a_key() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let Some(stage) = Stage::start(&["--keys", file.to_str().unwrap()]) else { return };
     let assets: Vec<String> =
-        built::committed().into_keys().filter(|path| path.starts_with("assets/")).collect();
+        bundle::committed().into_keys().filter(|path| path.starts_with("assets/")).collect();
     assert!(!assets.is_empty());
     let assets: Vec<String> = assets.iter().map(|path| format!("/{path}")).collect();
     stage.drive("access.mjs", json!({ "keys": keys, "assets": assets }));

@@ -2,9 +2,9 @@
 //! are killed or forge records. Every model call has its record.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
-mod desk;
-mod forged;
+mod fixture;
 mod limits;
+mod owners;
 mod signals;
 mod storm;
-mod whose;
+mod tampering;

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use serde_json::{Value, json};
 
-use super::desk::{Act, Home, Server, Service, signal};
+use super::fixture::{Act, Home, Server, Service, signal};
 
 // SIGTERM and SIGHUP end a run like Ctrl-C: envelope, record, and exit code 128 plus the number of the signal.
 #[test]

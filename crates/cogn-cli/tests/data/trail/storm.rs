@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::desk::{Act, Home, Server, Service, ask, signal};
+use super::fixture::{Act, Home, Server, Service, ask, signal};
 
 /// The runs per server, the number of servers, and the number of runs in separate processes.
 const RUNS: usize = 80;

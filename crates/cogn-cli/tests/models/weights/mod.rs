@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
-mod added;
+mod add_command;
 mod hashes;
 mod names;
 mod patience;

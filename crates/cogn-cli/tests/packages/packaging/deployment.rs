@@ -57,7 +57,7 @@ impl Facts {
             deploy: help(&["deploy", "restate"]),
             worker: read("crates/cogn-restate/src/main.rs"),
             server_ends: drain + farewells,
-            worker_ends: seconds("crates/cogn-restate/src/listening.rs", "GRACE"),
+            worker_ends: seconds("crates/cogn-restate/src/socket.rs", "GRACE"),
             restate: restate.captures(&read(".ci/tools")).unwrap()[1].to_owned(),
         }
     }

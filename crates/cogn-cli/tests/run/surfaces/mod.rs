@@ -12,7 +12,7 @@ mod editors;
 mod golden;
 mod init;
 mod ladder;
-mod old;
+mod old_formats;
 mod serving;
 mod support;
 mod typed;

@@ -12,7 +12,7 @@ use cognitive_schema::ContractPlace;
 use super::follow::{PathEnd, UndescribedPath, follow, span_of};
 use super::view::ContractView;
 use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
-use crate::validate::near::{did_you_mean, listed};
+use crate::validate::nearest_name::{did_you_mean, listed};
 
 /// The state of the check. Missing parts have no contract, and nothing is reported about them here.
 pub(super) struct FlowCheck<'a, 'f> {

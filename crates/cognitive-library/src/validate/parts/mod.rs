@@ -2,7 +2,7 @@
 //! against the contracts of the parts, mapped members against the input of a part. Calls no model and runs nothing.
 //! Never reports what a contract leaves open.
 
-mod called;
+mod call_arguments;
 mod flow;
 mod follow;
 mod needs;
@@ -17,7 +17,7 @@ use cognitive_contract::compose::{Composition, VersionRange};
 use cognitive_contract::manifest::CompositionFile;
 use cognitive_schema::SchemaFiles;
 
-use self::called::CalledModules;
+use self::call_arguments::CalledModules;
 use self::flow::FlowCheck;
 pub(super) use self::flow::said_astray;
 pub(super) use self::follow::{PathEnd, UndescribedPath, follow};

@@ -9,7 +9,7 @@ use super::flow::FlowCheck;
 use super::follow::PathEnd;
 use super::view::ContractView;
 use crate::finding::{Finding, FindingLocation, Severity, quoted};
-use crate::validate::near::{did_you_mean, listed};
+use crate::validate::nearest_name::{did_you_mean, listed};
 
 /// Every module accepts free text.
 pub(super) const FREE_TEXT: &str = "query";

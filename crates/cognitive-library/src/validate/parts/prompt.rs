@@ -12,7 +12,7 @@ use super::follow::follow;
 use super::view::ContractView;
 use crate::finding::{Finding, FindingLocation, Findings, Severity};
 use crate::validate::composition::PROMPT_FILE;
-use crate::validate::near::{did_you_mean, nearest};
+use crate::validate::nearest_name::{did_you_mean, nearest};
 
 const RULE: &str = "prompt/insert";
 

@@ -9,7 +9,7 @@ use cognitive_contract::media::{
     AcceptedForm, FormedMedia, MediaFacts, MediaLimits, MediaSource, MediaType, judge,
 };
 use cognitive_media::{Documents, Media, Worker};
-pub use cognitive_testkit::timed;
+pub use cognitive_testkit::timed_media;
 
 /// The port, with a separate process for documents.
 pub fn media() -> Media {
@@ -45,13 +45,13 @@ pub fn samples() -> Vec<(MediaType, Vec<u8>)> {
         (MediaType::Jpeg, pictures::jpeg(40, 30)),
         (MediaType::Gif, pictures::gif(3)),
         (MediaType::Webp, pictures::webp(8, 6)),
-        (MediaType::Mp3, timed::mp3(40)),
-        (MediaType::Wav, timed::wav(8_000, 8_000)),
-        (MediaType::Ogg, timed::ogg(50)),
-        (MediaType::WebmAudio, timed::webm(false, 50)),
-        (MediaType::WebmVideo, timed::webm(true, 50)),
-        (MediaType::Mp4, timed::mp4(b"isom", 50, (320, 240))),
-        (MediaType::Quicktime, timed::mp4(b"qt  ", 50, (320, 240))),
+        (MediaType::Mp3, timed_media::mp3(40)),
+        (MediaType::Wav, timed_media::wav(8_000, 8_000)),
+        (MediaType::Ogg, timed_media::ogg(50)),
+        (MediaType::WebmAudio, timed_media::webm(false, 50)),
+        (MediaType::WebmVideo, timed_media::webm(true, 50)),
+        (MediaType::Mp4, timed_media::mp4(b"isom", 50, (320, 240))),
+        (MediaType::Quicktime, timed_media::mp4(b"qt  ", 50, (320, 240))),
         (MediaType::Pdf, documents::with_text("Hello")),
     ]
 }

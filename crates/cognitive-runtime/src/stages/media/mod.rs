@@ -2,11 +2,11 @@
 //! once per run, even if the model is asked again. (E1010–E1020, E4007, E4011)
 //! Opens no address and no file itself, and does not change the caller's input before it was hashed.
 
-mod attached;
+mod answer_bytes;
+mod attached_media;
 mod cache;
 mod check;
-mod given_back;
-mod produced;
+mod produced_media;
 mod words;
 
 use bytes::Bytes;
@@ -22,9 +22,9 @@ use super::input::ValidInput;
 use super::output::JudgedAnswer;
 use crate::run::Run;
 
-pub use self::attached::{AttachedMedia, attach, describe};
+pub use self::attached_media::{AttachedMedia, attach, describe};
 pub(crate) use self::cache::MediaCache;
-pub(crate) use self::produced::{HINT, insert, may_produce};
+pub(crate) use self::produced_media::{HINT, insert, may_produce};
 use self::words::Claim;
 
 /// The number of items that are fetched and inspected concurrently. Each item may take hundreds of megabytes while it
@@ -119,7 +119,7 @@ pub(crate) async fn check_answer(run: &mut Run<'_, '_>, answer: &mut JudgedAnswe
     if let Ok(envelope) = &answer.outcome
         && run.module.manifest.modalities.declared
     {
-        let found = Box::pin(given_back::unfit_media(run.host, run.module, envelope)).await;
+        let found = Box::pin(answer_bytes::unfit_media(run.host, run.module, envelope)).await;
         answer.refuse(run.module, &found);
     }
 }

@@ -9,7 +9,7 @@ use cognitive_contract::ports::{
 };
 use cognitive_runtime::{Ladder, ModelChain};
 
-use crate::embedded::EmbeddedUse;
+use crate::embedded_model::EmbeddedUse;
 use crate::services::Kind;
 use crate::settings::{EMBEDDED, ProviderChoice, Settings};
 use crate::wiring::{self, ChosenModels, environment};

@@ -8,7 +8,7 @@ use cognitive_contract::ports::ProviderError;
 use cognitive_ports::batch_service::{PostState, PostedRequest};
 
 use super::PostPlan;
-use super::desk::PostCoordinator;
+use super::coordinator::PostCoordinator;
 use super::post_file::OpenPost;
 
 /// The interval of the loop.

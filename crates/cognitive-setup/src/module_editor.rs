@@ -15,7 +15,7 @@ use cognitive_library::{
     Finding, Folder, Library, ModuleLoadError, ValidationReport, ValidationSurroundings, change_folder,
     draft_hash, files_of, folder_hash, formats, load, validate_with,
 };
-use cognitive_ports::workshop::{
+use cognitive_ports::module_editor::{
     BeforeChange, ChangedFiles, ModuleEditor, ModuleFile, ModuleFiles, ModuleFinding, ModuleVersion,
     SavedModule, widened,
 };

@@ -5,8 +5,8 @@ use std::fs::File;
 
 use cognitive_contract::lock::Lock;
 
-use super::packed::PackedPlace;
-use super::remembered::{HashMemory, Stamp};
+use super::hash_cache::{HashMemory, Stamp};
+use super::packed_weights::PackedPlace;
 
 /// The expectations for one file while it is loaded.
 #[derive(Debug)]

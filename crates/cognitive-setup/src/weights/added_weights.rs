@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::memory::MemoryNeed;
 use super::{KnownWeights, WeightsFolder};
 #[cfg(feature = "local")]
-use super::{expected::ExpectedWeights, file};
+use super::{expected_weights::ExpectedWeights, file};
 #[cfg(feature = "local")]
 use crate::out_file;
 use crate::settings::Environment;

@@ -1,5 +1,5 @@
 //! The table of known models: names, sizes, memory needs, hashes and addresses. Models outside this table are never
-//! downloaded; `added.rs` gives names to user files.
+//! downloaded; `added_weights.rs` gives names to user files.
 
 use std::time::Duration;
 

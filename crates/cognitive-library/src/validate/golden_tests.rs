@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use cognitive_contract::compose::PathStep;
 use serde_json::Value;
 
-use super::near::{did_you_mean, listed};
+use super::nearest_name::{did_you_mean, listed};
 use super::parts::{ContractView, PathEnd, UndescribedPath, follow, said_astray};
 use crate::finding::{Finding, FindingLocation, Severity, quoted};
 

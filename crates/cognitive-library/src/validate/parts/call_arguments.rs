@@ -13,7 +13,7 @@ use super::needs::{FREE_TEXT, Supply, supply_of};
 use super::view::ContractView;
 use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
 use crate::validate::composition::PROMPT_FILE;
-use crate::validate::near::{did_you_mean, listed};
+use crate::validate::nearest_name::{did_you_mean, listed};
 
 const RULE: &str = "prompt/call-input";
 /// The argument name for values that are neither text nor object.

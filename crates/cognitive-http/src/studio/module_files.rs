@@ -11,7 +11,7 @@ use axum::http::{Response, StatusCode};
 use cognitive_contract::ports::AuditRecord;
 use cognitive_contract::text::is_plain_name;
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_ports::workshop::{ChangedFiles, ModuleFiles, ModuleFinding, ModuleVersion, SavedModule};
+use cognitive_ports::module_editor::{ChangedFiles, ModuleFiles, ModuleFinding, ModuleVersion, SavedModule};
 use cognitive_runtime::compose::overview;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

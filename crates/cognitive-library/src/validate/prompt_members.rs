@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::CheckedModule;
 use super::composition::PROMPT_FILE;
-use super::near::did_you_mean;
+use super::nearest_name::did_you_mean;
 use super::schema::{data_names, section_place};
 use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
 use crate::json::{self, JsonPathStep, pointer_of};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::desk::{ANN, Act, BOB, Home, Server, Service};
+use super::fixture::{ANN, Act, BOB, Home, Server, Service};
 
 fn with(key: &str) -> String {
     format!("authorization: Bearer {key}\r\n")

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::desk::{ANN, Act, BOB, Home, Server, Service};
+use super::fixture::{ANN, Act, BOB, Home, Server, Service};
 use serde_json::json;
 
 /// Creates a home with some runs of two keys.

@@ -3,7 +3,7 @@
 //! changed since causes only a warning, because runs ignore it.
 
 use cognitive_contract::Module;
-use cognitive_contract::trained::{FOUND, TrainedHead, TrainedModel};
+use cognitive_contract::trained_model::{FOUND, TrainedHead, TrainedModel};
 use serde_json::Value;
 
 use crate::finding::{Finding, FindingLocation, Sources, quoted};
