@@ -12,14 +12,14 @@ use sha2::{Digest as _, Sha256};
 use crate::{page, root};
 
 #[test]
-fn w12_every_requirement_has_a_test_or_says_why_not() {
+fn every_requirement_has_a_test_or_says_why_not() {
     let gaps = page::gaps(&root()).unwrap();
     assert!(gaps.is_empty(), "{}", gaps.join("\n"));
 }
 
 // The number is repeated here, so that no entry can be lost where the specification is not available.
 #[test]
-fn w12_no_requirement_is_left_out() {
+fn no_requirement_is_left_out() {
     let requirements = page::requirements(&root()).unwrap();
     let ids: BTreeSet<&str> = requirements.iter().map(|each| each.id.as_str()).collect();
     assert_eq!(ids.len(), requirements.len(), "an id stands twice");
@@ -35,7 +35,7 @@ fn w12_no_requirement_is_left_out() {
 }
 
 #[test]
-fn w12_the_list_is_that_of_the_specification() {
+fn the_list_is_that_of_the_specification() {
     let Ok(text) = fs::read_to_string(root().join("../shared/spec/REQUIREMENTS.md")) else {
         return skip(Lack::Shared);
     };

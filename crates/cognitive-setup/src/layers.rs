@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn h1_a_file_counts_from_its_record_on_until_it_changes() {
+    fn a_file_counts_from_its_record_on_until_it_changes() {
         let disk = Folders::new("audit: {path: /x}\nreask: 1\n", "audit: {payloads: true}\n");
         let found = disk.read(None);
         let project = found.project.as_ref().unwrap();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn h1_whoever_starts_the_process_can_vouch_for_the_file_or_for_one_version_of_it() {
+    fn the_process_environment_can_vouch_for_the_file_or_for_one_version_of_it() {
         let disk = Folders::new("audit: {path: /x}\n", "");
         let hash = disk.read(None).project.unwrap().sha256;
         assert_eq!(disk.standing(Some("1")), Standing::Vouched(FLAG));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn l_a_file_of_configuration_is_regular_and_bounded() {
+    fn a_file_of_configuration_is_regular_and_bounded() {
         let disk = Folders::new("reask: 1\n", "");
         let path = disk.0.path().join("p").join(PROJECT_FILE);
         let refused =

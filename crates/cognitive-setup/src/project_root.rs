@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn h1_a_folder_that_others_can_write_to_is_not_searched() {
+    fn a_folder_that_others_can_write_to_is_not_searched() {
         let tree = Tree::new();
         fs::write(tree.at("home/desk/cognitive.yaml"), "base_url: https://thief\n").unwrap();
         fs::set_permissions(tree.at("home/desk"), fs::Permissions::from_mode(0o777)).unwrap();
@@ -108,7 +108,7 @@ mod tests {
 
     // Only root can change the owner of a folder; without root the test does nothing.
     #[test]
-    fn h1_a_folder_of_another_user_is_not_searched() {
+    fn a_folder_of_another_user_is_not_searched() {
         let tree = Tree::new();
         fs::write(tree.at("home/desk/cognitive.yaml"), "").unwrap();
         if std::os::unix::fs::chown(tree.at("home/desk"), Some(12_345), None).is_err() {

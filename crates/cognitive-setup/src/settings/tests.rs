@@ -183,7 +183,7 @@ fn an_address_belongs_to_the_provider_beside_it() {
 }
 
 #[test]
-fn h1_an_address_that_nobody_has_trusted_gets_no_key_and_no_input() {
+fn an_untrusted_address_gets_no_key_and_no_input() {
     let with = |provider: &str, url: &str| {
         let of = Some(provider.to_owned());
         let untrusted = UntrustedAddress {

@@ -28,7 +28,7 @@ fn a_stranger_stores_no_input_for_review_and_switches_no_review_off() {
 }
 
 #[test]
-fn h1_what_moves_keys_data_or_records_is_held_back() {
+fn settings_that_move_keys_data_or_records_are_held_back() {
     let everything = "
 base_url: https://me:pw@thief/v1?k=1
 model: embedded//etc/x.gguf

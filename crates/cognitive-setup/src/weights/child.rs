@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn m7_the_end_of_what_is_said_is_kept_and_no_more() {
+    async fn only_the_end_of_the_output_is_kept() {
         let script = "i=0; while [ $i -lt 6000 ]; do echo 0123456789012345678901234567890123456789 >&2; i=$((i+1)); done; echo last >&2; exit 3";
         let ChildEnd::ByItself(status, said) = shell(script, Duration::from_mins(1)).await else { panic!() };
         assert_eq!(status.code(), Some(3));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn m7_whoever_is_late_is_ended_with_all_that_it_started() {
+    async fn a_late_program_is_ended_with_all_that_it_started() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().await.unwrap().success());
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn m7_what_a_program_leaves_behind_is_ended_too() {
+    async fn children_of_a_program_are_ended_too() {
         let ChildEnd::ByItself(status, said) =
             shell("sleep 600 & echo done >&2", Duration::from_mins(1)).await
         else {

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m6_a_file_that_changes_while_it_is_read_is_refused() {
+    fn a_file_that_changes_while_it_is_read_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("w");
         fs::write(&path, "abc").unwrap();

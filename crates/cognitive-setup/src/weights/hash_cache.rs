@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn m6_a_hash_is_remembered_until_anything_about_the_file_changes() {
+    fn a_hash_is_remembered_until_anything_about_the_file_changes() {
         let dir = tempfile::tempdir().unwrap();
         let memory = HashMemory::below(&dir.path().join("cache"));
         let stamp = settled(&dir.path().join("w"), "abc");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn m6_little_is_remembered_and_nonsense_is_nothing() {
+    fn little_is_remembered_and_nonsense_is_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let memory = HashMemory::below(dir.path());
         let stamp = settled(&dir.path().join("w"), "abc");
