@@ -19,7 +19,7 @@ use std::net::TcpStream;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use process::{TestServer, project, service};
+use process::{LimitedServer, project, service};
 
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
 /// The maximum exponent of the growth of cost.
@@ -70,7 +70,7 @@ fn measured(size: usize, base: &str) -> Vec<f64> {
         fs::write(folder.join("prompt.md"), "Say it.").unwrap();
         fs::write(folder.join("schema.json"), SCHEMA).unwrap();
     }
-    let server = TestServer::start(dir, "", &["--rate", "0", "--base-url", base]);
+    let server = LimitedServer::start(dir, "", &["--rate", "0", "--base-url", base]);
     println!("{size} modules");
     let mut costs = Vec::new();
     let mut figure = |what: &str, act: &dyn Fn() -> usize| {
@@ -116,7 +116,7 @@ fn measured(size: usize, base: &str) -> Vec<f64> {
 
 /// Opens many connections at once and checks how long the slowest one took.
 fn burst(base: &str, many: usize) -> bool {
-    let server = TestServer::start(project(), "", &["--rate", "0", "--base-url", base]);
+    let server = LimitedServer::start(project(), "", &["--rate", "0", "--base-url", base]);
     server.ask("GET", "/ready", b"");
     let threads = 8;
     let mut waits: Vec<Duration> = std::thread::scope(|scope| {

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use process::{KEY, TestServer, head, hostile, project, service};
+use process::{KEY, LimitedServer, head, hostile, project, service};
 
 /// The limit of the process for data.
 const LIMIT: &str = "-d 1048576";
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     let many = if std::env::args().any(|arg| arg == "--test") { 4 } else { MANY };
     let base = service(5 << 20, 100);
     let args = ["--rate", "0", "--streams", "0", "--per-address", "0", "--grace", "5", "--base-url", &base];
-    let mut server = TestServer::start(project(), LIMIT, &args);
+    let mut server = LimitedServer::start(project(), LIMIT, &args);
     warm(&server);
     let start = server.memory("VmRSS");
     println!("start: {} MB", start >> 20);
@@ -48,17 +48,17 @@ fn main() -> ExitCode {
 }
 
 /// Brings a server to the state after some minutes of ordinary work.
-fn warm(server: &TestServer) {
+fn warm(server: &LimitedServer) {
     for _ in 0..20 {
         server.ask("POST", "/api/run/summarizer", br#"{"text": "winter"}"#);
         server.ask("POST", "/api/run/image-analyzer", br#"{"images": 1}"#);
     }
 }
 
-type Attack = Box<dyn Fn(&TestServer)>;
+type Attack = Box<dyn Fn(&LimitedServer)>;
 
 /// Attacks the server while the normal client checks that it is ready. Returns whether all bounds held.
-fn under(what: &str, server: &mut TestServer, start: u64, attack: impl FnOnce() -> Attack) -> bool {
+fn under(what: &str, server: &mut LimitedServer, start: u64, attack: impl FnOnce() -> Attack) -> bool {
     let attack = attack();
     let started = Instant::now();
     let done = AtomicBool::new(false);
@@ -90,7 +90,7 @@ fn under(what: &str, server: &mut TestServer, start: u64, attack: impl FnOnce() 
 }
 
 /// Sends a request every ten milliseconds on a separate connection and returns the latencies.
-fn watch(server: &TestServer, done: &AtomicBool) -> Vec<Duration> {
+fn watch(server: &LimitedServer, done: &AtomicBool) -> Vec<Duration> {
     let mut stream = server.connect();
     stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     let request = head("GET", "/ready", "", 0);
@@ -122,7 +122,7 @@ fn attack(many: usize) -> Attack {
     })
 }
 
-fn hit(server: &TestServer, number: usize) {
+fn hit(server: &LimitedServer, number: usize) {
     let size = 39 << 20;
     let body = match number % 8 {
         0 => hostile("{\"\":0},", size),
@@ -139,7 +139,7 @@ fn hit(server: &TestServer, number: usize) {
 }
 
 /// Sends a WebSocket message that never ends.
-fn half_a_message(server: &TestServer, size: usize) {
+fn half_a_message(server: &LimitedServer, size: usize) {
     let mut stream = server.connect();
     let hello = format!(
         "GET /ws HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {KEY}\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"

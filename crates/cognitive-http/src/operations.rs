@@ -115,7 +115,7 @@ pub(crate) static OPERATIONS: [Operation; 47] = operations! {
     get "/api/modules/{module}" RUN Some(told("getModule", "catalog", "Input, output and permissions of a module")
         .gives(shape::<pages::ModuleDetail<'_>>)) => pages::module;
     post "/v1/media/upload-url" RUN Some(told("announceUpload", "media", "Announce an upload")
-        .takes(shape::<uploads::Wish>).gives(shape::<uploads::UploadPlace>)) => uploads::announce;
+        .takes(shape::<uploads::UploadRequest>).gives(shape::<uploads::UploadPlace>)) => uploads::announce;
     put "/v1/media/uploads/{id}" RUN Some(told("sendUpload", "media", "Send the bytes of an upload")
         .gives(shape::<uploads::UploadDone>)) => uploads::receive;
     get "/v1/media/files/{id}" RUN Some(told("getFile", "media", "The bytes of a media item of an answer")) => files::serve;

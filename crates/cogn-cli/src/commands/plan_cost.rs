@@ -3,7 +3,7 @@
 use cognitive_contract::Failure;
 use cognitive_contract::Module;
 use cognitive_library::Library;
-use cognitive_runtime::cost::ceiling;
+use cognitive_runtime::cost;
 use cognitive_runtime::{CostCeiling, PartCost};
 
 use crate::args::provider::ProviderArgs;
@@ -23,7 +23,7 @@ pub(super) fn ceiling(
     input_bytes: u64,
 ) -> Result<CostCeiling, Failure> {
     let runtime = project::runtime(library, typed)?.for_module(&module.manifest.name).planned().build()?;
-    ceiling(&runtime.host(), module, &runtime.run_options(), input_bytes)
+    cost::ceiling(&runtime.host(), module, &runtime.run_options(), input_bytes)
 }
 
 /// Prints the ceiling.

@@ -9,16 +9,16 @@ mod growth;
 mod process;
 
 use cognitive_testkit::PATIENCE;
-use process::{TestServer, command, head, hostile, project};
+use process::{LimitedServer, command, head, hostile, project};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 /// Starts a server without a model.
-fn started(limit: &str, args: &[&str]) -> TestServer {
+fn started(limit: &str, args: &[&str]) -> LimitedServer {
     let args: Vec<&str> = args.iter().copied().chain(["--base-url", "http://127.0.0.1:9/v1"]).collect();
-    TestServer::start(project(), limit, &args)
+    LimitedServer::start(project(), limit, &args)
 }
 
 // One body of 39 MiB for a module with media used to allocate gigabytes and keep them.
@@ -116,7 +116,7 @@ fn a_file_of_keys_that_others_can_read_is_named() {
         std::fs::write(&keys, "anna 0123456789abcdef\n").unwrap();
         std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(mode)).unwrap();
         let keys = keys.to_str().unwrap().to_owned();
-        let server = TestServer::start(dir, "", &["--keys", &keys]);
+        let server = LimitedServer::start(dir, "", &["--keys", &keys]);
         assert_eq!(
             server.said.contains("other users of this machine can read the keys"),
             warned,

@@ -14,8 +14,8 @@ use tempfile::TempDir;
 pub(crate) const KEY: &str = "a-key-of-some-length";
 
 /// A running server. It is killed when this value is dropped.
-pub(crate) struct Served {
-    process: cognitive_testkit::Served,
+pub(crate) struct LimitedServer {
+    process: cognitive_testkit::TestServer,
     pub(crate) address: String,
     /// Its stderr up to its address.
     pub(crate) said: String,
@@ -69,9 +69,9 @@ pub(crate) fn command(dir: &Path, limit: &str, args: &[&str]) -> Command {
     command
 }
 
-impl Served {
+impl LimitedServer {
     pub(crate) fn start(dir: TempDir, limit: &str, args: &[&str]) -> Self {
-        let process = cognitive_testkit::Served::spawn(&mut command(dir.path(), limit, args));
+        let process = cognitive_testkit::TestServer::spawn(&mut command(dir.path(), limit, args));
         Self { address: process.address.clone(), said: process.said.clone(), process, _dir: dir }
     }
 

@@ -12,7 +12,7 @@
 
 mod protocol;
 
-use cognitive_testkit::{Home, OptionCase, Served};
+use cognitive_testkit::{Home, OptionCase, TestServer};
 use serde_json::{Value, json};
 
 /// What is set in a cell.
@@ -40,7 +40,7 @@ fn cell(case: &OptionCase, module: &str, setup: &Setup, is_in_effect: bool) -> R
         environment.push(("COGN_TRUST_PROJECT", "1"));
     }
     let mut command = home.command(&["--listen", "127.0.0.1:0"], &environment);
-    let worker = Served::try_spawn(&mut command).map_err(|ended| format!("{ended:?}"))?;
+    let worker = TestServer::try_spawn(&mut command).map_err(|ended| format!("{ended:?}"))?;
     let mut input = json!({});
     if !setup.options.is_null() {
         input["_options"] = setup.options.clone();

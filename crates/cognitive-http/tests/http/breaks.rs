@@ -8,7 +8,9 @@ use cognitive_runtime::Host;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::{ANSWER, Script, Server, ask, client, events, json_of, roomy, shelf, time_passes};
+use crate::support::{
+    ANSWER, Script, Server, ask, client, events, json_of, module_cache, roomy, time_passes,
+};
 
 /// Reads a stream until it has this many events, and returns the text.
 pub(crate) async fn read_events(response: &mut reqwest::Response, count: usize) -> String {

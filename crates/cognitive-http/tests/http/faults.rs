@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::streams::{hear, say, socket};
-use crate::support::{ANSWER, Script, Server, ask, client, json_of, roomy, shelf};
+use crate::support::{ANSWER, Script, Server, ask, client, json_of, module_cache, roomy};
 
 /// A library that panics on demand.
 struct Fragile(ModuleCache, AtomicBool);

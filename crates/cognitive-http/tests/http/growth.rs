@@ -9,7 +9,7 @@ use cognitive_contract::{Failure, Module};
 use cognitive_library::ModuleCache;
 use serde_json::Value;
 
-use crate::support::{ANSWER, Script, Server, client, json_of, roomy, shelf, time_passes};
+use crate::support::{ANSWER, Script, Server, client, json_of, module_cache, roomy, time_passes};
 
 /// A module source that counts its calls.
 struct Counted {

@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::breaks::read_events;
-use crate::support::{ANSWER, Script, Server, ask, client, events, roomy, shelf};
+use crate::support::{ANSWER, Script, Server, ask, client, events, module_cache, roomy};
 
 /// What a service does with a request, of which it knows the text.
 struct Act {

@@ -11,7 +11,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tower_service::Service as _;
 
-use crate::support::{ANSWER, Script, SendJson as _, Server, client, json_of, roomy, shelf};
+use crate::support::{ANSWER, Script, SendJson as _, Server, client, json_of, module_cache, roomy};
 
 /// Returns the key of a role; its client has the same name as the role.
 pub(crate) fn key_of(role: KeyRole) -> String {

@@ -15,7 +15,7 @@ use cognitive_testkit::MemoryAuditLog;
 use serde_json::{Value, json};
 
 use crate::studio_access::{key_of, keyed};
-use crate::support::{ANSWER, Script, SendJson as _, Server, client, json_of, roomy, shelf};
+use crate::support::{ANSWER, Script, SendJson as _, Server, client, json_of, module_cache, roomy};
 
 /// A server with one editable module, and its audit log.
 struct Shop {

@@ -255,7 +255,7 @@ fn set_up(mut connection: Connection, patience: Duration) -> Result<Connection, 
         connection.busy_timeout(left)?;
         match adopt(&mut connection) {
             Err(MigrationRefusal::Sqlite(error)) if !left.is_zero() && is_busy(&error) => {
-                thread::sleep(PAUSE.min(left))
+                thread::sleep(PAUSE.min(left));
             }
             other => return other.map(|()| connection),
         }

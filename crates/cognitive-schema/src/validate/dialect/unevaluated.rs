@@ -57,7 +57,7 @@ impl Part {
 
 /// The members and items that the schemas for one value evaluate.
 #[derive(Default)]
-struct Evaluated {
+struct EvaluatedMembers {
     names: BTreeSet<String>,
     patterns: BTreeSet<String>,
     /// The number of items by index.
@@ -66,7 +66,7 @@ struct Evaluated {
     is_all: bool,
 }
 
-impl Evaluated {
+impl EvaluatedMembers {
     fn is_nothing(&self) -> bool {
         self.names.is_empty() && self.patterns.is_empty() && self.items == 0 && !self.is_all
     }
@@ -113,9 +113,9 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// The members or items that are evaluated beside `unevaluated…` of a schema; `None` if that depends on the value,
     /// or if the schema lacks the keyword.
-    fn evaluated_beside(&self, file: &'a str, node: &'a Value, part: Part) -> Option<Evaluated> {
+    fn evaluated_beside(&self, file: &'a str, node: &'a Value, part: Part) -> Option<EvaluatedMembers> {
         let schema = node.as_object().filter(|schema| schema.contains_key(part.keyword()))?;
-        let mut evaluated = Evaluated::default();
+        let mut evaluated = EvaluatedMembers::default();
         self.own(file, schema, part, true, &mut evaluated, 0)?;
         (evaluated.names.len() <= MAX_WRITTEN && evaluated.items <= MAX_WRITTEN).then_some(evaluated)
     }
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         file: &'a str,
         node: &'a Value,
         part: Part,
-        evaluated: &mut Evaluated,
+        evaluated: &mut EvaluatedMembers,
         depth: usize,
     ) -> Option<()> {
         match node {
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         schema: &'a Map<String, Value>,
         part: Part,
         is_start: bool,
-        evaluated: &mut Evaluated,
+        evaluated: &mut EvaluatedMembers,
         depth: usize,
     ) -> Option<()> {
         self.left.set(self.left.get().checked_sub(1)?);
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         let dependent = dependent.map(|(_, needs)| needs);
         let conditions = ["if", "then", "else"].into_iter().filter_map(|keyword| schema.get(keyword));
         for branch in branches("anyOf").chain(branches("oneOf")).chain(dependent).chain(conditions) {
-            let mut sometimes = Evaluated::default();
+            let mut sometimes = EvaluatedMembers::default();
             self.schema(file, branch, part, &mut sometimes, depth + 1)?;
             if !sometimes.is_nothing() {
                 return None;
