@@ -13,9 +13,9 @@ export interface Success {
 export interface Meta {
   /** How sure the module is of having met its declared contract. Not a probability of being right. */
   confidence: number;
-  /** How often people found answers of such a confidence right, once they decided on enough of them. */
+  /** The share of answers with such a confidence that people found right, once there are enough decisions. */
   calibrated_confidence?: number;
-  /** How much harm acting on the answer could do. */
+  /** The harm that acting on the answer could do. */
   risk: "none" | "low" | "medium" | "high";
   /** One line for logs and review cards. */
   explain: string;
@@ -80,13 +80,13 @@ export interface Failure {
   ok: false;
   meta: Meta;
   error: RunError;
-  /** What exists of the result. */
+  /** The part of the result that exists. */
   partial_data?: Record<string, unknown>;
   /** Context for later runs, by type. */
   _emitted_context?: Record<string, unknown>;
   /** The failure came from a stream. */
   streaming?: true;
-  /** The stream that it came from. */
+  /** The id of the stream. */
   session_id?: string;
 }
 
@@ -140,9 +140,9 @@ export interface OpeningChunk {
 export interface OpeningMeta {
   /** How sure the module is of having met its declared contract. Not a probability of being right. */
   confidence: number | null;
-  /** How often people found answers of such a confidence right, once they decided on enough of them. */
+  /** The share of answers with such a confidence that people found right, once there are enough decisions. */
   calibrated_confidence?: number;
-  /** How much harm acting on the answer could do. */
+  /** The harm that acting on the answer could do. */
   risk: "none" | "low" | "medium" | "high";
   /** One line for logs and review cards. */
   explain: string;
