@@ -52,15 +52,12 @@ Both files have the same keys, and an unknown key is an error. `timeout_seconds`
 The options of a run, from `timeout` to `no_cache`, can be set on every surface. An option that a surface does not have is refused
 before a model is asked:
 
-| Option | Where | Refused elsewhere because |
-|---|---|---|
-| options of a run | flags of `run`, `eval`, `batch`, `serve`, `mcp`, and of `test` with `--live` or `--record`; files; requests | `test` replays recorded replies, `verify` grades by them, `train` runs no module, and `compose plan` calculates only with `--cost` |
-| options of a run, in requests | `_options` over HTTP, WebSocket and Restate; arguments in Python, Rust and TypeScript | agents (MCP) set none, so that a model cannot raise its own limits |
-| `--no-validate`, `schemas` in Python | `cogn run`, Python, Rust | remote callers and measurements always get the module's contract |
-| `local_only` | `modules.NAME` of a file | it protects the inputs of one module, so no caller and no flag can lift it |
-| `provider`, `base_url` | flags, environment, files | a remote caller cannot redirect inputs; `_options.model` selects from the models that the operator offers |
-| `--no-pull` | flags, and `COGN_OFFLINE` | it concerns this machine, not a run |
+";
 
+/// The table of options and surfaces.
+const SURFACES: &str = include_str!("option_surfaces.md");
+
+const AFTER_SURFACES: &str = "
 `max_calls` and `receipt` concern a whole run: in the entry of a module they apply when it is run itself, and not when it is a part.
 There are no environment variables for the options of a run: they would change the results of every program that the shell starts.
 ";
@@ -69,7 +66,7 @@ There are no environment variables for the options of a run: they would change t
 pub(crate) fn render(root: &Path) -> Result<String, String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
     let types = read(TYPES)? + &read(TYPES_OF_RUNS)? + &read(TYPES_OF_SERVER)? + &read(TYPES_OF_REVIEW)?;
-    let mut page = HEAD.to_owned();
+    let mut page = [HEAD, SURFACES, AFTER_SURFACES].concat();
     page.push_str("\n## Keys of cognitive.yaml\n\n| Key | Value | Meaning |\n|---|---|---|\n");
     keys(&types, "Config", "", &mut page)?;
     page.push_str("\n## Environment variables\n\n| Variable | Meaning |\n|---|---|\n");
