@@ -15,7 +15,7 @@ use crate::llm::anthropic::{self, Anthropic};
 use crate::llm::compatible_services::dialect;
 use crate::llm::gemini::Gemini;
 use crate::llm::ollama::{self, Ollama};
-use crate::llm::openai::{Dialect, OpenAi};
+use crate::llm::openai::{ChatDialect, OpenAi};
 use crate::llm::remote::Remote;
 use crate::llm::terms::Memory;
 use crate::llm::{Endpoint, Wire};
@@ -230,7 +230,7 @@ fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderEr
     })
 }
 
-fn chat_completions(dialect: Dialect, model: String, base: &Url, headers: HeaderMap) -> OpenAi {
+fn chat_completions(dialect: ChatDialect, model: String, base: &Url, headers: HeaderMap) -> OpenAi {
     // Users sometimes paste the full endpoint URL.
     let base = without_end(base, "/chat/completions");
     let (calls, list) = (join(&base, "/chat/completions"), join(&base, "/models"));

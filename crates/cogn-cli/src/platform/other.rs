@@ -56,9 +56,11 @@ pub(crate) async fn stop_signal() -> StopSignal {
 }
 
 /// The signals of a server: Ctrl-C alone.
-pub(crate) struct ServerSignals(());
+pub(crate) struct CtrlC(());
 
-impl ServerSignals {
+pub(crate) use CtrlC as ServerSignals;
+
+impl CtrlC {
     #[expect(clippy::unnecessary_wraps, reason = "on Unix a handler can be refused")]
     pub(crate) fn install() -> io::Result<Self> {
         Ok(Self(()))

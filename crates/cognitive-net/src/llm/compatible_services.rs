@@ -6,33 +6,33 @@ use cognitive_schema::SchemaTarget;
 
 use crate::kind::Kind;
 use crate::llm::media;
-use crate::llm::openai::{Dialect, EVERYTHING, OPENAI};
+use crate::llm::openai::{ChatDialect, EVERYTHING, OPENAI};
 use crate::llm::terms::{Bind, OptionalFeature};
 use crate::llm::thinking::ThinkingWords;
 
 /// Returns the dialect of a kind; `None` for kinds with another API.
-pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
+pub(crate) fn dialect(kind: Kind) -> Option<ChatDialect> {
     match kind {
         Kind::Anthropic | Kind::Gemini | Kind::Ollama => None,
         Kind::OpenAi => Some(OPENAI),
         // JSON mode only: a schema is answered with 400, or accepted and ignored.
-        Kind::DeepSeek => Some(Dialect {
+        Kind::DeepSeek => Some(ChatDialect {
             ladder: NO_SCHEMA,
             sees: &[],
             thinking: ThinkingWords::SwitchAndEffort,
             ..DEFAULT_DIALECT
         }),
-        Kind::Qwen => Some(Dialect {
+        Kind::Qwen => Some(ChatDialect {
             ladder: NO_SCHEMA,
             largest_image: TEN,
             thinking: ThinkingWords::Budget,
             ..DEFAULT_DIALECT
         }),
         Kind::Moonshot => {
-            Some(Dialect { ladder: NO_SCHEMA, thinking: ThinkingWords::Switch, ..DEFAULT_DIALECT })
+            Some(ChatDialect { ladder: NO_SCHEMA, thinking: ThinkingWords::Switch, ..DEFAULT_DIALECT })
         }
         // Documents no `response_format`, and mixes thoughts into the text unless `reasoning_split` is set.
-        Kind::MiniMax => Some(Dialect {
+        Kind::MiniMax => Some(ChatDialect {
             ladder: ONLY_PROMPT,
             switches: &["reasoning_split"],
             thinking: ThinkingWords::Nothing,
@@ -40,7 +40,7 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
         }),
         // Refuses unknown members, reports token counts without a request for them, and uses another name for the
         // seed.
-        Kind::Mistral => Some(Dialect {
+        Kind::Mistral => Some(ChatDialect {
             without: &[OptionalFeature::StreamUsage, OptionalFeature::ThinkingBudget],
             seed: "random_seed",
             thinking: ThinkingWords::FullEffort,
@@ -48,12 +48,12 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
             ..DEFAULT_DIALECT
         }),
         // Supports schemas, but no JSON mode.
-        Kind::LmStudio => Some(Dialect { ladder: NO_JSON_MODE, alone: GRAMMARS, ..DEFAULT_DIALECT }),
+        Kind::LmStudio => Some(ChatDialect { ladder: NO_JSON_MODE, alone: GRAMMARS, ..DEFAULT_DIALECT }),
         // Its grammars, which Ollama uses too, express lengths and the difference between a success and an error. The
         // OpenAI schema dialect expresses neither, and small models then write an `error` into a success.
         Kind::LlamaCpp => {
             // No vision unless the server was started with a projector, which only its operator knows.
-            Some(Dialect {
+            Some(ChatDialect {
                 target: SchemaTarget::Ollama,
                 alone: GRAMMARS,
                 sees: &[],
@@ -62,22 +62,22 @@ pub(crate) fn dialect(kind: Kind) -> Option<Dialect> {
             })
         }
         // Both vLLM and an unknown compatible server may use grammars.
-        Kind::Vllm => Some(Dialect {
+        Kind::Vllm => Some(ChatDialect {
             alone: GRAMMARS,
             sees: EYES_AND_EARS,
             thinking: ThinkingWords::Template("thinking_token_budget"),
             ..DEFAULT_DIALECT
         }),
-        Kind::Compatible => Some(Dialect { alone: GRAMMARS, ..DEFAULT_DIALECT }),
-        Kind::Groq => Some(Dialect { largest_image: FOUR, ..DEFAULT_DIALECT }),
+        Kind::Compatible => Some(ChatDialect { alone: GRAMMARS, ..DEFAULT_DIALECT }),
+        Kind::Groq => Some(ChatDialect { largest_image: FOUR, ..DEFAULT_DIALECT }),
         Kind::OpenRouter => {
-            Some(Dialect { sees: ALL_BUT_VIDEO, thinking: ThinkingWords::Reasoning, ..DEFAULT_DIALECT })
+            Some(ChatDialect { sees: ALL_BUT_VIDEO, thinking: ThinkingWords::Reasoning, ..DEFAULT_DIALECT })
         }
     }
 }
 
 /// The features of most services. The token limit uses its old name: all services know it, few know the new one.
-const DEFAULT_DIALECT: Dialect = Dialect {
+const DEFAULT_DIALECT: ChatDialect = ChatDialect {
     target: SchemaTarget::OpenAi,
     ladder: EVERYTHING,
     without: &[OptionalFeature::ThinkingBudget],

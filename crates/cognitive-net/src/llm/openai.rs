@@ -1,4 +1,4 @@
-//! The chat completions API of OpenAI and compatible services. A `Dialect` holds the differences between them.
+//! The chat completions API of OpenAI and compatible services. A `ChatDialect` holds the differences between them.
 //! Reasoning is not part of an answer; it is stored only for services that require it in the next request.
 
 use std::borrow::Cow;
@@ -23,7 +23,7 @@ use crate::llm::{
 
 /// The differences of one service from the others.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Dialect {
+pub(crate) struct ChatDialect {
     /// The schema dialect for `response_format`.
     pub(crate) target: SchemaTarget,
     /// The supported values of `response_format`, strictest first.
@@ -50,7 +50,7 @@ pub(crate) struct Dialect {
 pub(crate) const EVERYTHING: &[Bind] = &[Bind::Schema, Bind::Json, Bind::Prompt];
 
 /// OpenAI itself.
-pub(crate) const OPENAI: Dialect = Dialect {
+pub(crate) const OPENAI: ChatDialect = ChatDialect {
     target: SchemaTarget::OpenAi,
     ladder: EVERYTHING,
     without: &[OptionalFeature::OldTokenName, OptionalFeature::ThinkingBudget],
@@ -71,7 +71,7 @@ const MAX_PDF_SIZE: u64 = 35;
 /// A service with the chat completions API.
 #[derive(Debug)]
 pub(crate) struct OpenAi {
-    pub(crate) dialect: Dialect,
+    pub(crate) dialect: ChatDialect,
     pub(crate) endpoint: Endpoint,
 }
 

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use jsonschema::uri;
 use serde_json::{Map, Value, json};
 
-use dynamic::{Anchor, DynamicReference};
+use dynamic::{DynamicAnchor, DynamicReference};
 
 use super::SchemaFiles;
 use super::dialect::{Dialect, foreign};
@@ -91,7 +91,7 @@ struct Ids<'a> {
     /// The schemas with an address, and the starts of files.
     resources: Vec<Spot>,
     /// The anchors that dynamic references can reach from elsewhere.
-    anchors: Vec<Anchor>,
+    anchors: Vec<DynamicAnchor>,
 }
 
 /// The files with every reference by `$id` as a pointer; the unchanged files if there is none.
@@ -314,7 +314,7 @@ impl<'a> ReferenceWalk<'_, 'a> {
             _ => members.get("$recursiveAnchor").filter(|anchor| **anchor == Value::Bool(true)).map(|_| ""),
         };
         if let Some(name) = name.filter(|name| fits(name, MAX_LENGTH) && self.ids.anchors.len() < MAX_COUNT) {
-            self.ids.anchors.push(Anchor { name: name.to_owned(), spot: self.here() });
+            self.ids.anchors.push(DynamicAnchor { name: name.to_owned(), spot: self.here() });
         }
     }
 

@@ -27,7 +27,7 @@ const DEPENDENCIES: [&str; 3] = ["dependencies", "dependentSchemas", "dependentR
 /// The core form of files.
 pub(super) fn core(files: &SchemaFiles) -> SchemaFiles {
     let place = CorePlace::new(files);
-    Rewriter { files, place: &|schema, dialect, keyword| place.steps(schema, dialect, keyword) }.all()
+    DialectRewriter { files, place: &|schema, dialect, keyword| place.steps(schema, dialect, keyword) }.all()
 }
 
 /// Files in core form, spelled with the keywords of 2020-12; `None` if Draft-07 can express them.
@@ -52,7 +52,7 @@ pub(in crate::validate) fn spelled_in_2020_12(files: &SchemaFiles) -> Option<Sch
             other => other.to_owned(),
         }]
     };
-    Some(Rewriter { files, place: &place }.all())
+    Some(DialectRewriter { files, place: &place }.all())
 }
 
 /// The location in the files as written for a location in their core form, as far as it has one.
@@ -174,12 +174,12 @@ fn is_count(keyword: &str) -> bool {
 /// The function that returns the steps from a schema to the new place of a keyword.
 type Place<'p> = &'p dyn Fn(&Map<String, Value>, Dialect, &str) -> Vec<String>;
 
-struct Rewriter<'p> {
+struct DialectRewriter<'p> {
     files: &'p SchemaFiles,
     place: Place<'p>,
 }
 
-impl Rewriter<'_> {
+impl DialectRewriter<'_> {
     fn all(&self) -> SchemaFiles {
         let rewritten = self.files.iter().map(|(file, root)| {
             let dialect = Dialect::of_file(self.files, file);

@@ -20,7 +20,7 @@ const MAX_WRITTEN: usize = 500;
 
 /// Replaces the keywords in files of core form.
 pub(super) fn close(files: &mut SchemaFiles) {
-    let reader = Reader { files, left: Cell::new(MAX_SCHEMAS) };
+    let reader = MemberReader { files, left: Cell::new(MAX_SCHEMAS) };
     let mut closings = Vec::new();
     for (file, root) in &*files {
         visit(root, &mut |node, steps| {
@@ -105,12 +105,12 @@ impl EvaluatedMembers {
     }
 }
 
-struct Reader<'a> {
+struct MemberReader<'a> {
     files: &'a SchemaFiles,
     left: Cell<usize>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> MemberReader<'a> {
     /// The members or items that are evaluated beside `unevaluated…` of a schema; `None` if that depends on the value,
     /// or if the schema lacks the keyword.
     fn evaluated_beside(&self, file: &'a str, node: &'a Value, part: Part) -> Option<EvaluatedMembers> {

@@ -36,7 +36,7 @@ pub(super) struct DynamicReference<'a> {
 
 /// A dynamic anchor. The name is empty for `$recursiveAnchor`.
 #[derive(Clone)]
-pub(super) struct Anchor {
+pub(super) struct DynamicAnchor {
     pub(super) name: String,
     pub(super) spot: Spot,
 }
@@ -49,7 +49,7 @@ type Scope = BTreeMap<String, Spot>;
 pub(super) fn replaced(
     mut files: SchemaFiles,
     resources: &[Spot],
-    anchors: &[Anchor],
+    anchors: &[DynamicAnchor],
     references: &[DynamicReference<'_>],
 ) -> Option<SchemaFiles> {
     for reference in references {
@@ -61,8 +61,8 @@ pub(super) fn replaced(
             members.insert(MARK.to_owned(), mark);
         }
     }
-    let is_used = |anchor: &&Anchor| references.iter().any(|reference| reference.name == anchor.name);
-    let anchors: Vec<&Anchor> = anchors.iter().filter(is_used).collect();
+    let is_used = |anchor: &&DynamicAnchor| references.iter().any(|reference| reference.name == anchor.name);
+    let anchors: Vec<&DynamicAnchor> = anchors.iter().filter(is_used).collect();
     if anchors.len() > MAX_ANCHORS || resources.len() > MAX_RESOURCES {
         return None;
     }
@@ -97,7 +97,7 @@ pub(super) fn replaced(
 struct Copier<'a> {
     resources: &'a [Spot],
     /// The dynamic anchors, each with the schema that it belongs to.
-    anchors: Vec<(&'a Anchor, Spot)>,
+    anchors: Vec<(&'a DynamicAnchor, Spot)>,
     copies: HashMap<(Spot, Scope), Spot>,
     pending: Vec<(Spot, Scope, Spot)>,
     /// The values that may still be copied.
