@@ -1,5 +1,5 @@
 //! A custom tool: an order book that a model may query, offered only to modules that request it. `cargo run --example
-//! own_tool`. The model here is a stand-in without key and network; any provider with function calling can replace it.
+//! own_tool`. The model here is a fake without key and network; any provider with function calling can replace it.
 #![expect(clippy::print_stdout, reason = "the program talks to people")]
 
 use std::collections::BTreeMap;

@@ -22,8 +22,8 @@
 //! of the program. A [`Failure`] is an error with a published code and a hint. The folder `examples` shows each of them,
 //! a custom [`Provider`] and a custom [`Tool`].
 //!
-//! What flags, environment and configuration mean is in the crate `cognitive-setup`, which this crate shows in part. The
-//! list of everything public is `public-api.txt`.
+//! The crate `cognitive-setup` reads flags, environment and configuration; this crate exports a part of it. The file
+//! `public-api.txt` lists all public items.
 //!
 //! # Features
 //!

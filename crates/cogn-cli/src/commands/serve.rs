@@ -187,7 +187,7 @@ async fn listen(
     Ok(())
 }
 
-/// Reads the keys again, for SIGHUP. A faulty file changes nothing, so that a mistake locks nobody out.
+/// Reads the keys again, for SIGHUP. A faulty file changes nothing, so that all old keys stay valid after a mistake.
 fn reload(app: &App, serve: &ServeConfig, printer: &Printer) {
     match server_keys::keys(serve, printer) {
         Ok(keys) => {

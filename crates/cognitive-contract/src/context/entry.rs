@@ -212,8 +212,8 @@ impl ContextFilter<'_> {
 }
 
 /// Returns the entry for an accepted type: the newest that the module may still use. `entries` are the entries of one
-/// owner that are visible from the run, newest first. `reader` has the variables of the run; `from_module` stands for its
-/// name.
+/// owner that are visible from the run, newest first. `reader` has the variables of the run; `from_module`
+/// replaces its name.
 #[must_use]
 pub fn choose<'a>(
     accept: &Accept,
