@@ -113,7 +113,7 @@ def test_wrong_parts_of_a_runtime_are_refused() -> None:
         (TypeError, {"model": 5}, "`model` must be a string"),
         (ValueError, {"config": {"no_such_key": 1}}, "no_such_key"),
         (FileNotFoundError, {"config": "/no/such/file.yaml"}, "/no/such/file.yaml"),
-        (ValueError, {"tools": [lambda *args: 1]}, "by name"),
+        (ValueError, {"tools": [lambda *args: 1]}, "named arguments"),
         (cogn.Failure, {"provider": "no-such-service"}, "no-such-service"),
     ]
     for kind, parts, message in wrong:

@@ -140,7 +140,7 @@ def test_a_tool_stays_a_function_and_says_what_is_wrong_with_it() -> None:
             cogn.Runtime(provider=lambda call: "", env=False, tools=[tool])
     with pytest.raises(ValueError, match="duplicate tool name"):
         cogn.Runtime(provider=lambda call: "", env=False, tools=[order_status, order_status])
-    with pytest.raises(ValueError, match="give `parameters`"):
+    with pytest.raises(ValueError, match="pass `parameters`"):
         cogn.tool(lambda when: 1, parameters=None) and cogn.Tool(_odd)
 
 

@@ -226,6 +226,7 @@ mod tests {
         ];
         let expected = "tiny
   ok     good
+      warnings that the expectation does not mention: DEPRECATED
   FAILED new
       no reply is recorded
       hint: `--record` calls the model and stores its reply beside the case
@@ -236,6 +237,7 @@ mod tests {
       meta.confidence (_validate.confidence_min)
         expected at least 1
         got      0.9
+      warnings that the expectation does not mention: DEPRECATED
   coverage 60 %: fields 2/2, values 1/2, failure no
       not exercised: word = \"b\"
       not exercised: a failure
