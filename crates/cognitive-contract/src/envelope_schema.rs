@@ -35,7 +35,7 @@ fn success() -> Value {
 }
 
 fn failure() -> Value {
-    closed("A run that did not.", &FAILURE_MEMBERS, &["ok", "meta", "error"], false)
+    closed("A run that did not meet its contract.", &FAILURE_MEMBERS, &["ok", "meta", "error"], false)
 }
 
 fn closed(description: &str, members: &[&str], required: &[&str], ok: bool) -> Value {
