@@ -96,8 +96,8 @@ mod tests {
     fn what_could_never_match_or_matches_strangers_is_refused_with_a_hint() {
         for (given, hint) in [
             ("*", "Name each origin"),
-            ("null", "origin of its own"),
-            ("NULL", "origin of its own"),
+            ("null", "distinct origin"),
+            ("NULL", "distinct origin"),
             ("app.example", "Write `https://app.example`"),
             ("https://app.example/page?x", "Write `https://app.example`"),
             ("https://", "such as `https://app.example:8443`"),

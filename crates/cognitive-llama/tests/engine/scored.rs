@@ -104,7 +104,7 @@ fn vocabularies_that_cannot_write_every_text_as_it_is_are_refused() {
     refused(whole.clone().without("tokenizer.ggml.scores"), "the scores of the vocabulary are missing");
     refused(whole.clone().with("tokenizer.ggml.scores", floats([0.0; 3].into_iter())), "scores");
     let nowhere = vec![f32::NAN; vocabulary().len()];
-    refused(whole.with("tokenizer.ggml.scores", floats(nowhere.into_iter())), "is no number");
+    refused(whole.with("tokenizer.ggml.scores", floats(nowhere.into_iter())), "is not a number");
     let mut without = vocabulary();
     without[BYTES as usize + 65] = ("A".to_owned(), 1);
     refused(toy(&without), "no token for the byte 65");

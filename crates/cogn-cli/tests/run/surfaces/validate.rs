@@ -25,14 +25,14 @@ fn validate_points_at_the_fault_in_an_example() {
             "examples/output.json",
             "{\n  \"rationale\": \"r\",\n  \"word\": \"z\"\n}",
             3,
-            "does not fit the output schema",
+            "does not match the output schema",
         ),
         ("examples/input.json", "{\n\n  \"text\": 5\n}", 3, "does not match the input schema"),
         (
             "tests/a.expected.json",
             "{\n \"ok\": true,\n \"$example\": {\"ok\": true,\n  \"data\": {}}\n}",
             3,
-            "does not fit the output schema",
+            "does not match the output schema",
         ),
     ] {
         let kept = std::fs::read_to_string(place.path(&format!("cognitive/modules/words/{file}"))).ok();

@@ -60,7 +60,7 @@ impl World {
         let (status, said) = run(&self.strict, "talk", "strict-meanwhile");
         assert!(status >= 400 && said.contains("record"), "{said}");
         let (status, said) = run(&self.frugal, "talk", "frugal-meanwhile");
-        assert!(status >= 400 && said.contains("E4101") && said.contains("no model is asked"), "{said}");
+        assert!(status >= 400 && said.contains("E4101") && said.contains("no model was called"), "{said}");
         for refused in ["strict-meanwhile", "frugal-meanwhile"] {
             assert_eq!(self.service.times(refused), 0, "{refused}");
         }
