@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(of(gemma), Ok(ChatForm::Gemma));
         for unknown in ["[INST] {{ content }} [/INST]", "<|im_start|>user<|im_sep|>x<|im_end|>", ""] {
             let Err(ProviderError::Misconfigured(why)) = of(unknown) else { panic!("{unknown}") };
-            assert!(why.ends_with(&format!("its template begins: {unknown}")), "{why}");
+            assert!(why.ends_with(&format!("(known are ChatML, Llama 3 and Gemma): {unknown}")), "{why}");
         }
     }
 
@@ -304,6 +304,6 @@ mod tests {
         assert_eq!(room(&prompt, 2_000, 50, 512), Ok(512));
         assert_eq!(room(&prompt, 1_100, 50, 512), Ok(200));
         let Err(ProviderError::ContextOverflow(why)) = room(&prompt, 1_000, 50, 512) else { panic!() };
-        assert!(why.contains("900 tokens") && why.contains("1000 together"), "{why}");
+        assert!(why.contains("900 tokens") && why.contains("the limit is 1000"), "{why}");
     }
 }

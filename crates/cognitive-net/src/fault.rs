@@ -357,8 +357,8 @@ mod tests {
     #[test]
     fn words_say_more_than_the_status() {
         for (status, text, expected) in [
-            (400, "prompt is too long: 5 tokens > 4 maximum", "the prompt does not fit"),
-            (500, "Context size has been exceeded", "the prompt does not fit"),
+            (400, "prompt is too long: 5 tokens > 4 maximum", "the prompt exceeds"),
+            (500, "Context size has been exceeded", "the prompt exceeds"),
             (400, "API key not valid. Please pass a valid API key.", "provider refused the request"),
             (400, "Your credit balance is too low to access the API", "provider refused the request"),
             (429, "insufficient_quota: check your plan and billing details", "provider refused the request"),

@@ -69,7 +69,7 @@ mod tests {
         for value in ["::::", "http://", "not a proxy", "ftp://h:1", "http://[::1"] {
             let error = checked(far, &[("HTTPS_PROXY", value)]).unwrap_err();
             assert!(
-                error.contains("`HTTPS_PROXY` names no proxy") && !error.contains("ftp"),
+                error.contains("`HTTPS_PROXY` is not the address of a proxy") && !error.contains("ftp"),
                 "{value}: {error}"
             );
         }

@@ -59,8 +59,7 @@ impl RegistryReport {
                 self.failure(ErrorCode::PermissionDenied, &format!("{who} rejects the login"))
             }
             401 => self.failure(ErrorCode::PermissionDenied, &format!("{who} requires a login")),
-            403 => self
-                .failure(ErrorCode::PermissionDenied, &format!("{who} does not permit this request request")),
+            403 => self.failure(ErrorCode::PermissionDenied, &format!("{who} does not permit this request")),
             404 => self.failure(ErrorCode::InvalidReference, &format!("{who} has no such repository or tag")),
             429 => self.failure(ErrorCode::RateLimited, &format!("{who} accepts no more requests for now")),
             _ => {

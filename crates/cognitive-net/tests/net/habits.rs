@@ -198,8 +198,14 @@ fn what_was_not_asked_for_is_told_after_one_call() {
         (reply("content-type: text/event-stream"), "a compressed body"),
         (reply("content-type: application/json").bytes(b"<html>"), "a web page"),
         (reply("content-type: text/event-stream").bytes(b"<html>"), "a web page"),
-        (reply("content-type: application/json").bytes(b"{\"choices\":[]}"), "JSON that is not an answer"),
-        (reply("content-type: application/json").bytes(b"{\"pong\":true}"), "JSON that is not an answer"),
+        (
+            reply("content-type: application/json").bytes(b"{\"choices\":[]}"),
+            "JSON that is not a model's answer",
+        ),
+        (
+            reply("content-type: application/json").bytes(b"{\"pong\":true}"),
+            "JSON that is not a model's answer",
+        ),
     ] {
         let (outcome, server) = run(play(Kind::OpenAi, vec![Act::Reply(reply.clone()); 3]));
         let error = outcome.error().to_string();

@@ -34,7 +34,10 @@ fn servers_with_one_folder_receive_what_was_announced_to_another() {
     let place = announce(&one);
     assert_eq!(put(&other, &place, BOB).0, 404, "nobody else's");
     let (status, refused) = put(&apart, &place, ANN);
-    assert!(status == 404 && refused.contains("E1019") && refused.contains("share the upload folder"), "{refused}");
+    assert!(
+        status == 404 && refused.contains("E1019") && refused.contains("share the upload folder"),
+        "{refused}"
+    );
     assert_eq!(put(&other, &place, ANN).0, 200);
     let (status, refused) = put(&one, &place, ANN);
     assert!(status == 400 && refused.contains("complete"), "{refused}");

@@ -224,5 +224,5 @@ async fn misled() {
     let login = Credentials::basic("ann", Secret::new("pa55word").unwrap());
     let client = OciClient::new("registry.example", Some(login), true).unwrap();
     let failure = client.manifest("a", "1.0").await.unwrap_err();
-    assert!(failure.message().contains("`HTTP_PROXY` names no proxy"), "{failure}");
+    assert!(failure.message().contains("`HTTP_PROXY` is not the address of a proxy"), "{failure}");
 }
