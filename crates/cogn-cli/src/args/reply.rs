@@ -17,7 +17,7 @@ use super::input::read_text;
 use super::provider::ProviderArgs;
 
 /// The name of the provider that answers with a saved reply.
-const REPLAY: &str = "replay";
+pub(crate) const REPLAY: &str = "replay";
 
 /// Options for a saved reply, to be flattened into those of a command.
 #[derive(Debug, Clone, clap::Args)]

@@ -26,7 +26,7 @@ use crate::args::input::InputArgs;
 use crate::args::media::attach;
 use crate::args::provider::ProviderArgs;
 use crate::args::repeat::RepeatArgs;
-use crate::args::reply::ReplyArgs;
+use crate::args::reply::{REPLAY, ReplyArgs};
 use crate::output_paths::{NamedPath, refuse_collisions};
 use crate::printer::{Exit, FAINT, Printer};
 use crate::pull_progress::TerminalProgress;
@@ -256,7 +256,7 @@ fn prepare(args: &RunArgs, library: &Library, collector: Option<&Collector>) -> 
     Ok(PreparedRun { runtime, request })
 }
 
-/// Starts the runtime. Flags that cannot be used are reported by the run, which leaves a record like any other.
+/// Starts the runtime. A model or a flag that cannot be used is reported by the run, which leaves a record like any other.
 fn start(
     args: &RunArgs,
     library: &Library,
@@ -281,7 +281,8 @@ fn start(
         args.reply.answer(builder, &args.provider).and_then(|builder| builder.build_with(Some(download)));
     built.or_else(|failure| {
         let unavailable = Unavailable::new("none", failure.clone());
-        without_flags.provider(unavailable).build().map_err(|_| failure)
+        // Named, because the model of the environment or of a file may be the cause.
+        without_flags.provider_name(REPLAY).provider(unavailable).build().map_err(|_| failure)
     })
 }
 
