@@ -282,10 +282,15 @@ mod tests {
     }
 
     #[test]
-    fn the_tour_names_every_kind() {
-        let page = plain(include_str!("../../../docs/tour.md"));
-        for kind in Kind::all() {
-            assert!(page.contains(&plain(kind.name())), "docs/tour.md lacks {kind}");
+    fn the_tour_and_the_page_on_thinking_name_every_kind() {
+        let pages = [
+            ("docs/tour.md", include_str!("../../../docs/tour.md")),
+            ("docs/thinking.md", include_str!("../../../docs/thinking.md")),
+        ];
+        for (page, text) in pages.map(|(page, text)| (page, plain(text))) {
+            for kind in Kind::all() {
+                assert!(text.contains(&plain(kind.name())), "{page} lacks {kind}");
+            }
         }
     }
 
