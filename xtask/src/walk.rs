@@ -106,9 +106,9 @@ mod tests {
     use crate::root;
 
     /// The main chain: functions, files and crates. Lower a number when it falls; never raise it.
-    const MAIN_CHAIN: [usize; 3] = [43, 24, 4];
+    const MAIN_CHAIN: [usize; 3] = [42, 24, 4];
     /// All functions. Lower it when it falls; never raise it.
-    const ALL_STEPS: usize = 120;
+    const ALL_STEPS: usize = 116;
     /// The most bytes of the page, so that it stays a map.
     const MAX_PAGE: usize = 18 << 10;
 

@@ -271,7 +271,16 @@ impl RuntimeBuilder {
             None => Stores::open_or_warn(&settings, true)?,
         };
         notices.extend(warning.iter().map(|warning| warning.message.clone()));
-        let models = self.chosen_models(&settings, &stores, download)?;
+        let models = match &self.models {
+            ModelOrigin::Given(provider) => ChosenModels::from(Arc::clone(provider)),
+            ModelOrigin::Planned => planned_models::models(&settings)?,
+            ModelOrigin::Settings => {
+                let before = || download.map_or(Ok(()), |download| (download.before)(&stores));
+                let fetch =
+                    download.map(|download| WeightsFetch { progress: download.progress, before: &before });
+                wiring::models(&settings, self.environment(), self.workload, fetch)
+            }
+        };
         notices.extend(models.left_out.iter().cloned());
         let parts = HostParts {
             modules: self.source(),
@@ -313,24 +322,6 @@ impl RuntimeBuilder {
 
     fn environment(&self) -> Environment<'static> {
         if self.reads_env { &wiring::environment } else { &|_| None }
-    }
-
-    fn chosen_models(
-        &self,
-        settings: &Settings,
-        stores: &Stores,
-        download: Option<WeightsDownload<'_>>,
-    ) -> Result<ChosenModels> {
-        match &self.models {
-            ModelOrigin::Given(provider) => Ok(ChosenModels::from(Arc::clone(provider))),
-            ModelOrigin::Planned => planned_models::models(settings),
-            ModelOrigin::Settings => {
-                let before = || download.map_or(Ok(()), |download| (download.before)(stores));
-                let fetch =
-                    download.map(|download| WeightsFetch { progress: download.progress, before: &before });
-                Ok(wiring::models(settings, self.environment(), self.workload, fetch))
-            }
-        }
     }
 
     /// Returns the source of modules.

@@ -84,20 +84,9 @@ const FLAG: &str = "--trust-project";
 const NAMED: &str = "--config";
 
 impl Layers {
-    /// Reads both files. The error is the first reason why one of them is unusable.
-    pub fn read(
-        project: &Path,
-        home: Option<&Path>,
-        vouching: &Vouching,
-        environment: Environment<'_>,
-    ) -> Result<Self, String> {
-        let (layers, problems) = Self::read_usable(project, home, vouching, environment);
-        problems.into_iter().next().map_or(Ok(layers), Err)
-    }
-
     /// Reads the usable files and returns the reason for each one that is unusable.
     #[must_use]
-    pub fn read_usable(
+    pub fn read(
         project: &Path,
         home: Option<&Path>,
         vouching: &Vouching,
@@ -297,7 +286,13 @@ mod tests {
 
         fn read(&self, flag: Option<&str>) -> Layers {
             let vouching = Vouching { flag: flag.map(str::to_owned), ..Vouching::default() };
-            Layers::read(&self.0.path().join("p"), Some(&self.home()), &vouching, &|_| None).unwrap()
+            self.read_by(&vouching, Some(&self.home())).unwrap()
+        }
+
+        /// Returns the first reason why a file is unusable.
+        fn read_by(&self, vouching: &Vouching, home: Option<&Path>) -> Result<Layers, String> {
+            let (layers, problems) = Layers::read(&self.0.path().join("p"), home, vouching, &|_| None);
+            problems.into_iter().next().map_or(Ok(layers), Err)
         }
 
         fn standing(&self, flag: Option<&str>) -> Standing {
@@ -334,7 +329,7 @@ mod tests {
         assert_eq!(disk.standing(Some(&"0".repeat(64))), Standing::Other(FLAG));
         assert_eq!(disk.standing(Some("0")), Standing::Unknown);
         let vouching = Vouching { variable: Some("yes please".to_owned()), ..Vouching::default() };
-        let refused = Layers::read(&disk.0.path().join("p"), None, &vouching, &|_| None).unwrap_err();
+        let refused = disk.read_by(&vouching, None).unwrap_err();
         assert!(refused.contains("`COGN_TRUST_PROJECT` takes `1` or the sha256"), "{refused}");
     }
 
@@ -343,12 +338,11 @@ mod tests {
         let disk = Folders::new("audit: {path: /x}\n", "");
         fs::write(disk.0.path().join("own.yaml"), "audit: {path: kept.db}\nreask: 2\n").unwrap();
         let named = |name: &str| Vouching { named: Some(disk.0.path().join(name)), ..Vouching::default() };
-        let layers = Layers::read(&disk.0.path().join("p"), None, &named("own.yaml"), &|_| None).unwrap();
+        let layers = disk.read_by(&named("own.yaml"), None).unwrap();
         assert_eq!(layers.project.as_ref().unwrap().standing, Standing::Vouched(NAMED));
         let config = layers.config();
         assert_eq!((config.run.reask, config.audit.path), (Some(2), Some(disk.0.path().join("kept.db"))));
-        let missing =
-            Layers::read(&disk.0.path().join("p"), None, &named("nothing.yaml"), &|_| None).unwrap_err();
+        let missing = disk.read_by(&named("nothing.yaml"), None).unwrap_err();
         assert!(missing.starts_with("no such file: `"), "{missing}");
     }
 
@@ -356,9 +350,7 @@ mod tests {
     fn a_file_that_cannot_be_used_does_not_hide_the_other_one() {
         let disk = Folders::new("modle: x\n", "reask: 1\n");
         let (layers, problems) =
-            Layers::read_usable(&disk.0.path().join("p"), Some(&disk.home()), &Vouching::default(), &|_| {
-                None
-            });
+            Layers::read(&disk.0.path().join("p"), Some(&disk.home()), &Vouching::default(), &|_| None);
         assert_eq!((layers.config().run.reask, layers.project.is_none(), problems.len()), (Some(1), true, 1));
         assert!(
             problems[0].ends_with("line 1: unknown setting `modle`; did you mean `model`?"),
@@ -370,8 +362,7 @@ mod tests {
     fn a_file_of_configuration_is_regular_and_bounded() {
         let disk = Folders::new("reask: 1\n", "");
         let path = disk.0.path().join("p").join(PROJECT_FILE);
-        let refused =
-            || Layers::read(&disk.0.path().join("p"), None, &Vouching::default(), &|_| None).unwrap_err();
+        let refused = || disk.read_by(&Vouching::default(), None).unwrap_err();
         fs::write(&path, "#".repeat((1 << 20) + 1)).unwrap();
         assert!(refused().ends_with("is larger than the limit of 1 MiB"), "{}", refused());
         fs::write(&path, b"reask: \xff\n").unwrap();

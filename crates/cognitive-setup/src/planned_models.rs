@@ -18,7 +18,7 @@ use crate::wiring::{self, ChosenModels, environment};
 const NO_KEY: &str = "a plan needs no key";
 
 /// Returns the configured models; none of them can answer.
-pub fn models(settings: &Settings) -> Result<ChosenModels, Failure> {
+pub(crate) fn models(settings: &Settings) -> Result<ChosenModels, Failure> {
     let first = model(settings)?;
     let rungs: Vec<Arc<dyn Provider>> =
         settings.rungs.iter().map(|rung| model(&settings.for_rung(rung))).collect::<Result<_, _>>()?;

@@ -189,18 +189,14 @@ impl Settings {
             OverrideScope::Runs(module) => config.modules.get(module),
             OverrideScope::Process => None,
         };
-        let mut rungs = sources.rungs(own)?.into_iter();
-        let (provider, refused_address) = match rungs.next() {
-            Some(first) => (first.provider, first.refused_address),
-            None => sources.choose(own)?,
-        };
+        let ((provider, refused_address), rungs) = sources.models(own)?;
         let (asked, general) = match scope {
             OverrideScope::Runs(_) => (args.run, config.run),
             OverrideScope::Process => (RunSettings::default(), args.run.over(config.run)),
         };
         Ok(Self {
             provider,
-            rungs: rungs.collect(),
+            rungs,
             climb: climb_rules(config)?,
             of_module: sources.of_modules()?,
             refused_address,

@@ -62,16 +62,18 @@ pub fn project_root() -> PathBuf {
 /// environment or the caller, who passes `1`, the sha256 of the file or the path of a replacement.
 pub fn layers(trust_project: Option<&str>, named: Option<&Path>) -> Result<Layers, Failure> {
     let vouching = vouching(trust_project, named);
-    Layers::read(&project_root(), home().as_deref(), &vouching, &environment).map_err(|reason| {
-        Failure::misconfigured(format!("invalid configuration: {reason}"))
-            .suggest("Correct the file; `cogn doctor` shows the settings in effect")
-    })
+    let (layers, problems) = Layers::read(&project_root(), home().as_deref(), &vouching, &environment);
+    match problems.first() {
+        None => Ok(layers),
+        Some(reason) => Err(Failure::misconfigured(format!("invalid configuration: {reason}"))
+            .suggest("Correct the file; `cogn doctor` shows the settings in effect")),
+    }
 }
 
 /// Reads the usable configuration files and returns the reason for each one that is unusable.
 #[must_use]
 pub fn usable_layers(trust_project: Option<&str>, named: Option<&Path>) -> (Layers, Vec<String>) {
-    Layers::read_usable(&project_root(), home().as_deref(), &vouching(trust_project, named), &environment)
+    Layers::read(&project_root(), home().as_deref(), &vouching(trust_project, named), &environment)
 }
 
 fn vouching(trust_project: Option<&str>, named: Option<&Path>) -> Vouching {
@@ -84,7 +86,7 @@ fn vouching(trust_project: Option<&str>, named: Option<&Path>) -> Vouching {
 
 /// Builds the resolved provider. Saved replies are excluded, because the caller has them. Missing weights are
 /// downloaded only if the caller requests it.
-pub fn provider(
+pub(crate) fn provider(
     settings: &Settings,
     environment: Environment<'_>,
     wanted: EmbeddedUse,
@@ -103,13 +105,13 @@ pub fn provider(
 }
 
 /// The resolved models.
-pub struct ChosenModels {
+pub(crate) struct ChosenModels {
     /// The models of modules without separate models, or of the one module that runs.
-    pub chain: ModelChain,
+    pub(crate) chain: ModelChain,
     /// The models of single modules, by name.
-    pub of_module: BTreeMap<String, ModelChain>,
+    pub(crate) of_module: BTreeMap<String, ModelChain>,
     /// The models that cannot be called here, with the reasons.
-    pub left_out: Vec<String>,
+    pub(crate) left_out: Vec<String>,
 }
 
 impl From<Arc<dyn Provider>> for ChosenModels {
@@ -118,31 +120,21 @@ impl From<Arc<dyn Provider>> for ChosenModels {
     }
 }
 
-/// Builds the resolved models. A rung that cannot be built is skipped if there is another one. A surface can start
-/// without a model: one that cannot be built is reported by every run that would call it.
-pub fn models(
+/// Builds the resolved models, those of single modules included. A rung that cannot be built is skipped if there is
+/// another one. A surface can start without a model: one that cannot be built is reported by every run that would call it.
+pub(crate) fn models(
     settings: &Settings,
     environment: Environment<'_>,
     wanted: EmbeddedUse,
     fetch: Option<WeightsFetch<'_>>,
 ) -> ChosenModels {
-    let chosen = match chain(settings, environment, wanted, fetch) {
+    let mut chosen = match chain(settings, environment, wanted, fetch) {
         Ok((chain, left_out)) => ChosenModels { chain, of_module: BTreeMap::new(), left_out },
         Err(reason) => {
             let provider: Arc<dyn Provider> = Arc::new(Unavailable::new(settings.provider.name(), reason));
             provider.into()
         }
     };
-    with_modules(chosen, settings, environment, wanted)
-}
-
-/// Adds the models of single modules.
-fn with_modules(
-    mut chosen: ChosenModels,
-    settings: &Settings,
-    environment: Environment<'_>,
-    wanted: EmbeddedUse,
-) -> ChosenModels {
     // A saved reply answers every call of the run.
     if settings.provider == ProviderChoice::Replay {
         return chosen;
@@ -150,13 +142,12 @@ fn with_modules(
     let mut built = vec![(settings.provider.clone(), Arc::clone(&chosen.chain.first))];
     for (name, decision) in &settings.of_module {
         let Some(model) = &decision.model else { continue };
-        let provider =
-            of_module(model, settings, environment, wanted, &mut built).unwrap_or_else(|failure| {
-                chosen
-                    .left_out
-                    .push(format!("the model of `modules.{name}` is unavailable: {}", in_words(&failure)));
-                Arc::new(Unavailable::new(name, failure))
-            });
+        let provider = of_module(model, settings, environment, wanted, &mut built);
+        let provider = provider.unwrap_or_else(|failure| {
+            let notice = format!("the model of `modules.{name}` is unavailable: {}", in_words(&failure));
+            chosen.left_out.push(notice);
+            Arc::new(Unavailable::new(name, failure))
+        });
         chosen.of_module.insert(name.clone(), provider.into());
     }
     chosen
@@ -372,19 +363,19 @@ pub fn model(settings: &Settings) -> Option<&str> {
 }
 
 /// The parts that a surface passes to build a host.
-pub struct HostParts {
+pub(crate) struct HostParts {
     /// The source of modules.
-    pub modules: Arc<dyn ModuleSource>,
+    pub(crate) modules: Arc<dyn ModuleSource>,
     /// The models.
-    pub models: ChosenModels,
+    pub(crate) models: ChosenModels,
     /// The audit and the context.
-    pub stores: Stores,
+    pub(crate) stores: Stores,
     /// The media settings that are not in the configuration.
-    pub media: MediaAccess,
+    pub(crate) media: MediaAccess,
 }
 
 /// Builds the host of all runs from the settings. This is the only place that assembles one.
-pub fn host(settings: &Settings, parts: HostParts) -> Result<Host, Failure> {
+pub(crate) fn host(settings: &Settings, parts: HostParts) -> Result<Host, Failure> {
     let HostParts { modules, models, stores, media } = parts;
     let ChosenModels { chain, of_module, .. } = models;
     let mut host = Host::new(modules, Arc::clone(&chain.first));

@@ -193,8 +193,8 @@ fn remove(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
 
 /// Reads the file of a folder; only the recorded trust counts.
 fn read(folder: &Path, home: &Path) -> Result<ProjectFile, Failure> {
-    let layers =
-        Layers::read(folder, Some(home), &Vouching::default(), &wiring::environment).map_err(unusable)?;
+    let (layers, problems) = Layers::read(folder, Some(home), &Vouching::default(), &wiring::environment);
+    problems.into_iter().next().map_or(Ok(()), |problem| Err(unusable(problem)))?;
     layers.project.ok_or_else(|| {
         Failure::misconfigured(format!("no `{PROJECT_FILE}` in: `{}`", folder.display()))
             .suggest("Your own settings are in `~/.cognitive/config.yaml` and need no trust")

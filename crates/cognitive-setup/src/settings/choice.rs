@@ -100,21 +100,21 @@ impl ModelSources<'_> {
         first.into_iter().chain(second).chain(general).collect()
     }
 
-    /// Returns the models of `providers`. A flag, the environment or the module that names a model replaces the whole
-    /// list.
-    pub(super) fn rungs(&self, own: Option<&ModuleConfig>) -> Result<Vec<RungChoice>, Failure> {
+    /// Resolves the model of a run, or of all modules without a separate one, and its fallbacks. A flag, the environment or
+    /// the module that names a model replaces the whole list of `providers`.
+    pub(super) fn models(&self, own: Option<&ModuleConfig>) -> Result<(Chosen, Vec<RungChoice>), Failure> {
         let Self { args, config, environment, .. } = *self;
-        let typed = args.names_model();
-        let set = [env_vars::PROVIDER, env_vars::MODEL].iter().any(|name| environment(name).is_some());
-        if typed || set || own.is_some_and(names_model) {
-            return Ok(Vec::new());
-        }
-        config.providers.iter().flatten().map(|name| named_rung(name, args, config, environment)).collect()
-    }
-
-    /// Resolves the provider of a run with typed overrides, or of all modules without a separate provider.
-    pub(super) fn choose(&self, own: Option<&ModuleConfig>) -> Result<Chosen, Failure> {
-        self.choose_from(&self.sources(own, true))
+        let is_set = [env_vars::PROVIDER, env_vars::MODEL].iter().any(|name| environment(name).is_some());
+        let is_named = args.names_model() || is_set || own.is_some_and(names_model);
+        let names = config.providers.iter().flatten().filter(|_| !is_named);
+        let rungs: Result<Vec<_>, _> =
+            names.map(|name| named_rung(name, args, config, environment)).collect();
+        let mut rungs = rungs?.into_iter();
+        let first = match rungs.next() {
+            Some(first) => (first.provider, first.refused_address),
+            None => self.choose_from(&self.sources(own, true))?,
+        };
+        Ok((first, rungs.collect()))
     }
 
     /// Resolves the settings of single modules. A model that was typed for one run does not apply to its parts.
@@ -234,11 +234,8 @@ pub(crate) fn destinations(
     let args = &SettingOverrides::default();
     let sources = ModelSources { args, config, environment, scope: OverrideScope::Process };
     let own = module.and_then(|name| config.modules.get(name));
-    let rungs = sources.rungs(own)?;
-    if rungs.is_empty() {
-        return sources.choose(own).map(|(provider, _)| vec![provider]);
-    }
-    Ok(rungs.into_iter().map(|rung| rung.provider).collect())
+    let ((first, _), rungs) = sources.models(own)?;
+    Ok(std::iter::once(first).chain(rungs.into_iter().map(|rung| rung.provider)).collect())
 }
 
 fn names_model(own: &ModuleConfig) -> bool {
@@ -274,7 +271,7 @@ pub(crate) fn named_rung(
     let bare = Config { provider: None, model: None, ..config.clone() };
     let scope = OverrideScope::Process;
     let sources = ModelSources { args: &typed, config: &bare, environment, scope };
-    let (provider, refused_address) = sources.choose(None)?;
+    let (provider, refused_address) = sources.choose_from(&sources.sources(None, true))?;
     Ok(RungChoice { name: name.to_owned(), provider, refused_address })
 }
 
