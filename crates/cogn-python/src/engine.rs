@@ -102,7 +102,7 @@ impl Engine {
     pub fn wait<T: Send>(&self, py: Python<'_>, future: impl Future<Output = T> + Send) -> PyResult<T> {
         if Handle::try_current().is_ok() {
             return Err(PyRuntimeError::new_err(
-                "a run cannot wait for another one from within: use a thread",
+                "a run cannot wait for another run inside its own callback: use a thread",
             ));
         }
         let is_main = is_main_thread(py)?;

@@ -75,7 +75,7 @@ pub fn unfit<'py>(py: Python<'py>, data: &Bound<'py, PyAny>, reason: &str) -> Py
         Value::Object(data) => Some(data),
         _ => None,
     };
-    let message = format!("the data does not match the type that it is read as: {reason}");
+    let message = format!("cannot read the data as the requested type: {reason}");
     let failure = Failure::new(ErrorCode::SchemaValidationFailed, message)
         .with_partial(data)
         .suggest("Align the type with `data` in the module's `schema.json`");

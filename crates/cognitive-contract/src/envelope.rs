@@ -203,7 +203,7 @@ impl Envelope {
     pub fn data_as<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Failure> {
         match &self.0.outcome {
             Outcome::Success { data } => T::deserialize(data).map_err(|error| {
-                let message = format!("the data does not match the type that it is read as: {error}");
+                let message = format!("cannot read the data as the requested type: {error}");
                 Failure::new(ErrorCode::SchemaValidationFailed, message)
                     .suggest("Align the type with `data` in the module's `schema.json`")
             }),
@@ -287,8 +287,8 @@ impl Default for Strictness<'_> {
     }
 }
 
-/// The fault of an `ok` that is present and not a boolean. No shape of an answer allows it, so it is looked for before an
-/// answer is wrapped or repaired. An answer without `ok` has no such fault: v2.1 has none. (D-19)
+/// The fault of an `ok` that is present and not a boolean. No shape of an answer allows it, so it is looked for before
+/// an answer is wrapped or repaired. An answer without `ok` has no such fault: v2.1 has none. (D-19)
 #[must_use]
 pub fn mistyped_ok(members: &Map<String, Value>) -> Option<Violation> {
     let is_mistyped = members.get("ok").is_some_and(|ok| !ok.is_boolean());

@@ -274,7 +274,7 @@ impl Module {
         refused
             .into_iter()
             .map(|violation| {
-                let message = "custom values are rejected, because the module's enums are strict";
+                let message = "custom values are refused, because the module's enums are strict";
                 Violation::new(violation.path, ErrorCode::InvalidEnum, "strategy", message).below("/data")
             })
             .collect()

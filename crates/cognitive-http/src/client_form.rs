@@ -15,7 +15,7 @@ pub(crate) const CUSTOM_VALUE: &str = "CustomValue";
 pub(crate) fn custom_value() -> Value {
     json!({
         "type": "object",
-        "description": "A value that a list of values does not have",
+        "description": "A value outside the listed ones",
         "required": ["custom", "reason"],
         "properties": {
             "custom": { "type": "string", "minLength": 1, "maxLength": 32 },

@@ -299,7 +299,8 @@ impl Socket {
         let SocketRun { id, module: name, input, args, options: mut asked, traceparent } = wish;
         if id.as_ref().is_some_and(|id| !is_label(id)) {
             let what = format!("`id` must be a number or a string of at most {LABEL} bytes");
-            return Err(Failure::new(ErrorCode::InvalidInput, what).suggest("Number the runs of a socket"));
+            return Err(Failure::new(ErrorCode::InvalidInput, what)
+                .suggest("Give each run on the socket a short `id`, such as a number"));
         }
         if *self.shared.draining.borrow() {
             return Err(shutting_down(ErrorCode::ProviderUnavailable));

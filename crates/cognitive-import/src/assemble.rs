@@ -174,11 +174,7 @@ fn add_tests(draft: &mut ImportDraft, module: &Module, schema: &Value, files: &m
     let mut inputs = Vec::new();
     for (name, input) in std::mem::take(&mut draft.examples) {
         if inputs.len() == MAX_TESTS {
-            draft.losses.lost(
-                "further examples",
-                &draft.source,
-                "at most at most twenty tests are made of one file",
-            );
+            draft.losses.lost("further examples", &draft.source, "at most twenty tests are made of one file");
             break;
         }
         if contract.input().accepts(&input) {

@@ -79,7 +79,7 @@ impl SchemaMove<'_> {
                 self.losses.lost(
                     "schemas below 60 levels",
                     self.file,
-                    "the contract does not validate that deep",
+                    "nothing is validated below this depth",
                 );
                 Value::Bool(true)
             }

@@ -6,7 +6,7 @@ use cognitive_contract::compose::calls::directives;
 use crate::loss::LossList;
 
 const NAMES: [&str; 5] = ["MEDIA_INPUTS", "ENVELOPE", "ARGUMENTS", "SCHEMA", "INPUT"];
-const WHY: &str = "it would be replaced in a prompt of ours";
+const WHY: &str = "`cogn` would replace it as a placeholder";
 
 /// The placeholders that keep their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

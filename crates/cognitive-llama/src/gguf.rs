@@ -300,7 +300,7 @@ impl<'a> GgufReader<'a> {
         let start = self.at;
         match kind {
             // No model needs nested lists, and refusing them keeps a file from causing deep recursion.
-            LIST => return Err(damaged("a list holds lists")),
+            LIST => return Err(damaged("a list contains lists")),
             TEXT => {
                 for _ in 0..count {
                     self.text()?;

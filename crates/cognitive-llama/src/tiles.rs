@@ -50,7 +50,7 @@ pub(super) struct Q5Block {
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Q6Block {
-    /// Per row, as IEEE half: one for the first 16 columns, one for the others.
+    /// The scales of each row as IEEE halves: one for the first 16 columns, one for the others.
     pub(super) scales: [[u16; ROWS]; 2],
     /// As in [`Q4Block`].
     pub(super) nibbles: [[u8; 64]; 4],

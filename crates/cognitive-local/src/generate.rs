@@ -63,7 +63,7 @@ pub(crate) struct GenerationResult {
 pub(crate) enum Halt {
     /// The caller cancelled.
     Stopped,
-    /// The grammar failed, or no end was found.
+    /// The grammar failed, or no valid end of the document was found.
     Lost(String),
 }
 
@@ -298,7 +298,11 @@ impl Composer<'_> {
         let left = self.order.budget.saturating_sub(self.written.tokens);
         if !plan.is_whole() {
             self.look_at = self.written.tokens + MARGIN;
-            return if left > 0 { Ok(()) } else { Err(Halt::Lost("no end was found".to_owned())) };
+            return if left > 0 {
+                Ok(())
+            } else {
+                Err(Halt::Lost("no valid end of the document was found".to_owned()))
+            };
         }
         let end = self.order.vocabulary.encode(&plan.bytes).len() + MARGIN;
         let slack = left.saturating_sub(end);
@@ -323,7 +327,9 @@ impl Composer<'_> {
         let pending = self.walk.pending().len();
         let plan = shortest_ending::plan(&mut self.walk, &self.place, self.shape, number, labels);
         match plan.end {
-            ClosingTarget::Stuck => return Err(Halt::Lost("no end was found".to_owned())),
+            ClosingTarget::Stuck => {
+                return Err(Halt::Lost("no valid end of the document was found".to_owned()));
+            }
             ClosingTarget::Label if plan.bytes.len() == pending => return Ok(false),
             ClosingTarget::Label | ClosingTarget::Whole => {}
         }

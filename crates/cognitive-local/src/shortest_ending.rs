@@ -47,7 +47,7 @@ pub(crate) enum ClosingTarget {
     Whole,
     /// A value that the model has to write.
     Label,
-    /// None: no end was found.
+    /// None: no valid end of the document was found.
     Stuck,
 }
 

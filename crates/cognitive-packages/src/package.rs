@@ -64,7 +64,7 @@ impl Package {
         let module = checked(&unpacked.files)?;
         if unpacked.top != module.manifest.name {
             return Err(PackageError::new(format!(
-                "the folder in the package does not have the name of the module `{}`: `{}`",
+                "the folder in the package must have the name of the module `{}`, found: `{}`",
                 module.manifest.name, unpacked.top
             )));
         }

@@ -397,7 +397,7 @@ pub struct RunOptions {
     pub tenant: Option<String>,
     /// The session that context is read from and stored for.
     pub session: Option<String>,
-    /// Set for a caller at the other end of a network: it has no access to files of this machine (SEC-010) and cannot
+    /// True for a remote caller: it has no access to files of this machine (SEC-010) and cannot
     /// loosen the operator's limits.
     pub remote: bool,
     /// The parent span of this run's spans. Without it the run makes no spans and reads no clock for them.

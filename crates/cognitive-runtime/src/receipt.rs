@@ -60,7 +60,7 @@ pub struct Receipt {
     /// The media of the input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<MediaNote>,
-    /// The number of media items, including those that were not inspected because of a bad one.
+    /// The number of media items, including those that were not inspected because an earlier one was invalid.
     #[serde(skip)]
     pub media_count: usize,
     /// The models whose answers were not good enough, in order.

@@ -77,7 +77,7 @@ impl StoreError {
             Problem::Unreachable(_) | Problem::Silent(_) => {
                 Some("Check that the database server runs and that this machine may connect to it")
             }
-            Problem::Full => Some("Make room on the disk"),
+            Problem::Full => Some("Free some disk space"),
             Problem::Damaged(_) => Some("Move the file away; a new one is created with the next run"),
             Problem::Failed(_) => None,
         }

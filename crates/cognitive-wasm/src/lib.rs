@@ -64,7 +64,7 @@ fn answered(question: &str) -> Result<Value, String> {
             Ok(violations(&found))
         }
         ("module", Some(_)) => Ok(Value::Null),
-        ("input" | "data" | "module", None) => Err(format!("this needs a module: `{asked}`")),
+        ("input" | "data" | "module", None) => Err(format!("`{asked}` needs a module")),
         _ => Err(format!("unknown question: `{}`", cognitive_contract::text::cut(asked, 40))),
     }
 }

@@ -352,7 +352,7 @@ fn stats(args: &StatsArgs, store: &Store, printer: &Printer) -> Result<Exit, Sto
         if stats.total.parts > 0 {
             let parts = counted(stats.total.parts, "part");
             printer.notice(format!(
-                "{FAINT}`all` counts compositions once: {parts} counted only in the rows above{FAINT:#}"
+                "{FAINT}`all` counts a composition once; the rows above also count its {parts}{FAINT:#}"
             ));
         }
     }

@@ -24,7 +24,7 @@ pub(crate) struct CaseArgs {
 }
 
 impl CaseArgs {
-    /// Refuses an output in the place of the cases.
+    /// Refuses an output that would overwrite the cases.
     pub(crate) fn refuse_as_output(&self, output: Option<&Path>) -> Result<(), Failure> {
         refuse_collisions([NamedPath::read("`--cases`", Some(&self.cases)), NamedPath::write("`-o`", output)])
     }

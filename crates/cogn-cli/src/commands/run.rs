@@ -122,8 +122,8 @@ impl EnvelopeForm {
     }
 }
 
-/// Runs the module and prints the envelope. The exit code distinguishes success and failure; 128 plus the number of a signal
-/// means that the signal cancelled the run.
+/// Runs the module and prints the envelope. The exit code distinguishes success and failure; 128 plus the number of a
+/// signal means that the signal cancelled the run.
 pub fn run(args: &RunArgs, library: &Library, printer: &Printer) -> Exit {
     process_limits::take_limits_as_errors();
     let named = [
@@ -183,7 +183,10 @@ fn answer(args: &RunArgs, prepared: Result<PreparedRun, Failure>, printer: &Prin
         .map(|folder| media_out::store(&mut envelope, folder, args.output.as_deref()));
     let unwritten = unwritten.unwrap_or_default();
     for message in &unwritten {
-        printer.error(message, Some("The envelope has it; name another folder with `--media-out`"));
+        printer.error(
+            message,
+            Some("The media item stays in the envelope; name another folder with `--media-out`"),
+        );
     }
     let text = as_text(args, &envelope);
     let form = EnvelopeForm::from_args(args, printer);

@@ -242,7 +242,7 @@ fn bracket(cursor: &mut Cursor<'_>) -> Result<PathStep, Slip> {
         Some('0'..='9') => {
             let start = cursor.at();
             let digits = cursor.take_while(|letter| letter.is_ascii_digit());
-            let too_large = |_| Slip::new(start..cursor.at(), "expected an index that a list can have");
+            let too_large = |_| Slip::new(start..cursor.at(), "expected a smaller list index");
             digits.parse().map(PathStep::Index).map_err(too_large)
         }
         _ => Err(cursor.expected("an index, `*` or a name between quotes")),

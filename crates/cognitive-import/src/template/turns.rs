@@ -41,7 +41,7 @@ pub(crate) fn as_one_prompt(
     let mut turns: Vec<&PromptTurn> = turns.iter().filter(|turn| !turn.text.trim().is_empty()).collect();
     while turns.last().is_some_and(|last| last.answers()) {
         turns.pop();
-        let why = "a module's answer comes from the model from its first word";
+        let why = "the model writes the whole answer of a module";
         losses.lost("the beginning of the answer", file, why);
     }
     let last_question = turns.iter().rposition(|turn| turn.asks());

@@ -51,7 +51,7 @@ mod tests {
         fs::rename(path("m"), path("moved")).unwrap();
         std::os::unix::fs::symlink("victim", path("m")).unwrap();
         assert!(!held.is_at(&path("m")) && held.is_at(&path("moved")));
-        assert!(HeldFolder::open(&path("m")).is_err(), "a link is no folder");
+        assert!(HeldFolder::open(&path("m")).is_err(), "a link is not a folder");
         #[cfg(target_os = "linux")]
         assert_eq!(fs::read_to_string(held.path().join("file")).unwrap(), "ours");
     }

@@ -1,5 +1,6 @@
-//! Keywords of schemas that no draft of JSON Schema has. They judge nothing, so a misspelt rule is no rule. Keywords
-//! that start with `x-` are the author's own; those of `x-decide` are known. The draft itself is checked elsewhere.
+//! Keywords of schemas that no draft of JSON Schema has. They have no effect, so a misspelt rule is never applied.
+//! Keywords that start with `x-` are the author's own; those of `x-decide` are known. The draft itself is checked
+//! elsewhere.
 
 use cognitive_schema::{DATA_KEYWORDS, SCHEMA_FILE};
 use serde_json::{Map, Value};

@@ -27,7 +27,7 @@ use super::tiles::{COLUMNS, ROWS, Tiles};
 
 /// The encoding of the numbers of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(non_camel_case_types, reason = "these are the names that everybody knows them by")]
+#[expect(non_camel_case_types, reason = "these are the established names of the formats")]
 pub(super) enum Encoding {
     F32,
     F16,

@@ -1,8 +1,9 @@
 //! The judging method of a model, and the accuracy of its judgements. Both depend on the model. A small model judges
 //! best by weighing candidates in sentences; a larger one understands a question and can be asked. The size alone
 //! selects the method. The curves were fitted to the tuning half of the sets in `eval/`, never to the other half. The
-//! table below has one set of curves per model. Models outside the table have no accuracy promise: their curves are the
-//! model's own odds. The ignored test in `tests.rs` fits the curves again.
+//! table below has one set of curves per model. Models outside the table have no
+//! measured accuracy: their curves return the odds of the model unchanged. The ignored test in `tests.rs` fits the
+//! curves again.
 
 /// The number of parameters from which a model understands questions.
 const CAN_BE_ASKED: u64 = 300_000_000;

@@ -95,7 +95,7 @@ pub(super) enum DecisionKind {
     Choice(Vec<String>),
     /// A piece of the text with at most `most` characters, or nothing; `alone` if no other value is the same piece.
     Piece { most: usize, alone: bool },
-    /// The piece of the text that best describes it.
+    /// The piece of the text that describes the whole text best.
     Topic { most: usize },
     /// An order of these entries, each as the member `entry` of an item; the member `level` is one of `levels`, highest
     /// first.

@@ -199,7 +199,7 @@ impl RegistryReport {
 
     /// Returns the failure for a manifest that does not have the digest in its reference.
     pub(crate) fn not_its_digest(&self, found: &str) -> Failure {
-        let text = format!("the manifest does not match this digest, because its digest is `{found}`");
+        let text = format!("the manifest has another digest: `{found}`");
         Failure::new(ErrorCode::InvalidInput, format!("{text}: `{}`", self.subject))
     }
 

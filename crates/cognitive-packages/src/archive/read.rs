@@ -130,7 +130,7 @@ impl ArchiveReading<'_> {
         let mut bytes = Vec::new();
         entry.take(size).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 != size {
-            return Err(refused(&inside, "the archive ends in the middle of it"));
+            return Err(refused(&inside, "the archive ends within this file"));
         }
         self.files.insert(inside, bytes);
         Ok(())
@@ -144,10 +144,7 @@ impl ArchiveReading<'_> {
             let Some(name) = inside.get(..end) else { continue };
             let known = self.folded.entry(name.to_lowercase()).or_insert_with(|| name.to_owned());
             if *known != name {
-                return Err(refused(
-                    inside,
-                    "on some systems it is the same file as another one of the package",
-                ));
+                return Err(refused(inside, "on some systems its name is equal to that of another file"));
             }
         }
         let is_folder_of_another = self

@@ -1,5 +1,5 @@
-//! The party that is blamed when a part refuses its input. (D-21) The message of a part blames its caller, and the caller
-//! of a part is the composition: only the origin of the refused members tells who caused it.
+//! The party that is blamed when a part refuses its input. (D-21) The message of a part blames its caller, and the
+//! caller of a part is the composition: only the origin of the refused members tells who caused it.
 
 use std::borrow::Cow;
 
@@ -40,7 +40,7 @@ impl FailedChild {
                 .with_detail("pointer", json!(at))
                 .suggest(format!("Narrow `data` in the schema of `{from}` to what `{name}` accepts"))
         } else if let Some((at, _)) = origins.iter().find(|(_, origin)| *origin == MemberOrigin::Author) {
-            let why = format!("it refused what the composition sends: {message}");
+            let why = format!("it refused the input that the composition sends: {message}");
             with_violations(Failure::module_at_fault(why))
                 .with_detail("to_part", json!(name))
                 .with_detail("pointer", json!(at))

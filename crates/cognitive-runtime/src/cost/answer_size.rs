@@ -124,7 +124,7 @@ impl Walk<'_> {
         all.iter().filter_map(|each| self.tokens(each, depth + 1)).min()
     }
 
-    /// The longest of the types that are allowed.
+    /// The tokens of the longest allowed type.
     fn typed(&mut self, members: &Map<String, Value>, depth: usize) -> Option<u64> {
         let types: Vec<&str> = match members.get("type")? {
             Value::String(name) => vec![name.as_str()],
@@ -177,7 +177,7 @@ fn count(members: &Map<String, Value>, name: &str) -> Option<u64> {
     members.get(name)?.as_u64()
 }
 
-/// The longest of the values that are listed.
+/// The tokens of the longest listed value.
 fn listed(members: &Map<String, Value>) -> Option<u64> {
     let constant = members.get("const").map(written);
     let listed = members.get("enum").and_then(Value::as_array);

@@ -73,7 +73,7 @@ pub(super) fn too_dear_now(total: Money, limit: Money, from: &str) -> Failure {
     let message =
         format!("the next model call could bring the cost to {total} {CURRENCY}, the limit is: {limit}");
     told(failure(message), total, limit, from)
-        .suggest("Raise the limit: a text between two parts is longer than usual")
+        .suggest("Raise the limit: a part passed on more text than the estimate allows for")
 }
 
 fn told(failure: Failure, ceiling: Money, limit: Money, from: &str) -> Failure {

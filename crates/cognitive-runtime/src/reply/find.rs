@@ -33,7 +33,7 @@ pub struct Draft {
 /// The parsing mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leniency {
-    /// Forgives nothing: reads the whole text, or the content of a fence (PIPE-004).
+    /// Accepts only valid JSON, as the whole text or as the content of a code fence (PIPE-004).
     Strict,
     /// Forgives deviations that have one reading.
     Lenient,

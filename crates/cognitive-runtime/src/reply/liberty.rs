@@ -82,7 +82,7 @@ impl LibertyRule {
             Self::BareName => "a name was read without quotes",
             Self::PythonLiteral => "`True`, `False` or `None` was read as in Python",
             Self::RawBreak => "a line break or tab inside a string was kept as it is",
-            Self::OtherBlank => "a space that JSON does not know was skipped",
+            Self::OtherBlank => "a space that JSON does not allow was skipped",
             Self::RepeatedName => "a name occurs twice and the last value counts",
         }
     }

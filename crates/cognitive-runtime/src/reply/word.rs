@@ -13,7 +13,7 @@ pub(super) fn starts_bare_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '$')
 }
 
-/// Returns the length in bytes of a bare name: also digits and hyphens.
+/// Returns the length in bytes of a bare name, which may contain digits and hyphens.
 pub(super) fn bare_name_length(text: &str) -> usize {
     let belongs = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '-');
     text.find(|c: char| !belongs(c)).unwrap_or(text.len())

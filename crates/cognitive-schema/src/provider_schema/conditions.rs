@@ -58,9 +58,9 @@ impl SchemaNormaliser<'_> {
             }
         };
         let how = if places == 1 {
-            "the first item is it".to_owned()
+            "the first item must match".to_owned()
         } else {
-            format!("the first {places} items are it")
+            format!("the first {places} items must match")
         };
         self.losses.tightened(&at.path, "contains", how);
         let first = json!({ "items": vec![schema; places], "minItems": places });

@@ -77,7 +77,7 @@ impl JudgeWalk<'_, '_> {
         match self.states.at(id) {
             JudgeState::Done => return Ok(()),
             JudgeState::Open => {
-                let message = "leads back to itself without reading any further into the value";
+                let message = "refers to itself without descending into the value";
                 return Err(SchemaRefusal::new(id, message));
             }
             JudgeState::New if above >= MAX_CHAIN_LENGTH => return Err(too_long(id)),
@@ -96,7 +96,7 @@ impl JudgeWalk<'_, '_> {
         if judges > MAX_JUDGES {
             return Err(SchemaRefusal::new(
                 id,
-                format!("more than {MAX_JUDGES} schemas would judge one value"),
+                format!("more than {MAX_JUDGES} schemas would check the same value"),
             ));
         }
         self.states.set(id, JudgeState::Done);
@@ -109,6 +109,7 @@ impl JudgeWalk<'_, '_> {
 }
 
 fn too_long(id: Id) -> SchemaRefusal {
-    let message = format!("more than {MAX_CHAIN_LENGTH} schemas hand on one value from each to the next");
+    let message =
+        format!("a chain of more than {MAX_CHAIN_LENGTH} references leads to the schema of one value");
     SchemaRefusal::new(id, message)
 }

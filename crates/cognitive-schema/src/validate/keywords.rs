@@ -100,7 +100,7 @@ impl KeywordCheck {
     fn exclusion(&mut self, excluded: &Value) -> Result<(), String> {
         let size = size(excluded, MAX_EXCLUSION_SIZE);
         if size > MAX_EXCLUSION_SIZE {
-            return Err(format!("`not` holds more than {MAX_EXCLUSION_SIZE} values"));
+            return Err(format!("`not` has more than {MAX_EXCLUSION_SIZE} values"));
         }
         self.copied += size;
         Ok(())
@@ -119,7 +119,7 @@ impl KeywordCheck {
             if self.copied > MAX_COPIED {
                 return Err(SchemaRefusal::new(
                     edge.to,
-                    "too many references lead into each other's targets",
+                    "too many references point into each other's targets",
                 ));
             }
         }

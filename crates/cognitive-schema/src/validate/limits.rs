@@ -96,11 +96,12 @@ impl SchemaCount {
 
     fn check<'a>(&self, depth: usize) -> Result<(), SchemaExcess<'a>> {
         let message = if self.values > MAX_VALUES {
-            format!("the files hold more than {MAX_VALUES} values")
+            format!("the files contain more than {MAX_VALUES} values")
         } else if self.text > MAX_TEXT {
-            format!("the files hold more than {} MiB of text", MAX_TEXT >> 20)
+            format!("the files contain more than {} MiB of text", MAX_TEXT >> 20)
         } else if self.pointers > MAX_POINTERS {
-            "the names above the schemas are too long for so many schemas".to_owned()
+            "the JSON pointers of all schemas are too long in total; use shorter names or fewer levels"
+                .to_owned()
         } else if depth > MAX_DEPTH {
             format!("the file nests deeper than {MAX_DEPTH} levels")
         } else {
@@ -145,7 +146,9 @@ mod tests {
         for _ in 0..30 {
             schema = json!({ "x".repeat(500): schema });
         }
-        assert!(refused(schema).ends_with("the names above the schemas are too long for so many schemas"));
+        assert!(refused(schema).ends_with(
+            "the JSON pointers of all schemas are too long in total; use shorter names or fewer levels"
+        ));
     }
 
     #[test]

@@ -205,7 +205,7 @@ impl<'a> Scan<'a> {
         let ahead = self.skip("?=") || self.skip("?!");
         let looks = ahead || self.skip("?<=") || self.skip("?<!");
         if looks && self.groups.iter().any(|group| group.looks) {
-            return Err("a pattern may not look around inside a look-around".to_owned());
+            return Err("look-arounds in a pattern cannot be nested".to_owned());
         }
         let leads = ahead && self.is_leading && self.groups.is_empty();
         // `(?>` and `(?(` are matched by backtracking as well.

@@ -42,7 +42,7 @@ pub(super) fn check(graph: &SchemaGraph<'_>, order: &JudgeOrder) -> Result<(), S
     groups.members.iter().enumerate().try_for_each(|(group, members)| growth.measure(group, members))
 }
 
-/// The schema that each schema applies to the members and items that it does not name.
+/// For each schema, the schemas of the members and items that it does not name.
 struct FallbackSchemas {
     members: PerSchema<Option<Id>>,
     items: PerSchema<Option<Id>>,
@@ -282,7 +282,7 @@ impl Growth<'_, '_> {
         // A recursive group validates a value once more for every level above that passed a part down.
         let judges = if leads_back { here + below } else { here.max(below) };
         if let Some(first) = members.first().filter(|_| judges > MAX_JUDGES) {
-            let message = format!("more than {MAX_JUDGES} schemas would judge one value below");
+            let message = format!("more than {MAX_JUDGES} schemas would check one value below this one");
             return Err(SchemaRefusal::new(*first, message));
         }
         for id in members {

@@ -65,7 +65,7 @@ pub(super) fn problems(files: &SchemaFiles) -> Vec<SchemaProblem> {
             references += 1;
             let message = match target(files, file, reference) {
                 _ if references == MAX_REFERENCES + 1 => {
-                    format!("the module holds more than {MAX_REFERENCES} references")
+                    format!("the module has more than {MAX_REFERENCES} references")
                 }
                 Err(message) if problems.len() < MAX_VIOLATIONS => message,
                 _ => return,
@@ -175,7 +175,7 @@ mod tests {
     fn too_many_or_too_long_references_are_refused() {
         let many: Vec<Value> = (0..=MAX_REFERENCES).map(|_| json!({ "$ref": "#/a" })).collect();
         let found = messages(json!({ "a": {}, "many": many }));
-        assert_eq!(found, ["/many/2000/$ref the module holds more than 2000 references"]);
+        assert_eq!(found, ["/many/2000/$ref the module has more than 2000 references"]);
         let long = format!("#/{}", "x".repeat(5_000));
         let found = messages(json!({ "a": { "$ref": long } }));
         assert!(found[0].starts_with("/a/$ref `$ref` has more than 1000 characters: `#/xxx"), "{found:?}");

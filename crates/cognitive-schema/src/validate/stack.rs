@@ -14,7 +14,7 @@ const NESTED_REFERENCES: usize = 9;
 
 /// Finds a schema that would make the validator use too much stack.
 pub(super) fn check(graph: &SchemaGraph<'_>, order: &JudgeOrder) -> Result<(), SchemaRefusal> {
-    let judging = "judging a deeply nested value would take too many steps from here";
+    let judging = "checking a deeply nested value would take too many steps from here";
     longest(graph, order.ids().iter().copied(), MAX_DEPTH, judging, |edge| Cost {
         bytes: while_judging(edge.way),
         counts: !edge.way.stays(),

@@ -143,7 +143,10 @@ impl fmt::Display for Breach {
                 write!(f, "record {id} ({chain}.{seq}) does not follow the one before it")
             }
             Self::DroppedByHand { chain, said, known } => {
-                write!(f, "chain {chain} lists {said} dropped records, its remaining records say {known}")
+                write!(
+                    f,
+                    "chain {chain} lists {said} dropped records, but its remaining records imply {known}"
+                )
             }
             Self::UnknownChain { chain } => write!(f, "unknown chain: {chain}"),
             Self::Miscounted { said, written } => {

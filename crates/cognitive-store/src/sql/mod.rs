@@ -196,7 +196,7 @@ impl SqlRow {
         match self.value(column) {
             SqlValue::Null => Ok(None),
             SqlValue::Real(number) => Ok(Some(*number)),
-            #[expect(clippy::cast_precision_loss, reason = "an amount that has no part after the point")]
+            #[expect(clippy::cast_precision_loss, reason = "whole amounts have no fraction")]
             SqlValue::Integer(number) => Ok(Some(*number as f64)),
             _ => Err(missing(column)),
         }

@@ -161,7 +161,7 @@ impl ValueRule {
             RuleTest::Max(most) => format!("at most {most}"),
             RuleTest::Range(from, to) => format!("a number from {from} to {to}"),
             RuleTest::Text(text) => format!("the text {}", quoted(text)),
-            RuleTest::Regex(expression) => format!("a text like `{expression}`"),
+            RuleTest::Regex(expression) => format!("a text that matches `{expression}`"),
             RuleTest::Contains(groups) => {
                 let words = groups.iter().map(|group| group.join(" or ")).collect::<Vec<_>>();
                 format!("a text with {}", words.join(", "))
@@ -175,10 +175,10 @@ impl ValueRule {
             RuleTest::MaxLen(length) => format!("a length of at most {length}"),
             RuleTest::Set(values) if values.is_empty() => "an empty list".to_owned(),
             RuleTest::Set(values) => format!("in any order {}", list(values)),
-            RuleTest::SubsetOf(values) => format!("a list of nothing but {}", list(values)),
+            RuleTest::SubsetOf(values) => format!("a list of only {}", list(values)),
             RuleTest::SupersetOf(values) => format!("a list with {}", list(values)),
             RuleTest::Some(pattern) => format!("a list with {}", pattern.words()),
-            RuleTest::Every(pattern) => format!("a list, every item of it {}", pattern.words()),
+            RuleTest::Every(pattern) => format!("a list whose items are all {}", pattern.words()),
             RuleTest::NoneOf(patterns) => {
                 let words = patterns.iter().map(ExpectedValue::words).collect::<Vec<_>>();
                 format!("a list without {}", words.join(" or "))

@@ -1,4 +1,5 @@
-//! Replaces this process with another program: by exec on Unix, elsewhere by a child process that is waited for.
+//! Replaces this process with another program: by exec on Unix, elsewhere by a child process, whose exit code it
+//! returns.
 
 use std::env;
 use std::io;

@@ -89,7 +89,7 @@ fn show(found: &Verification, anchors: usize, printer: &Printer) {
     let apart = [
         (*dropped, "record", "dropped by retention"),
         (*dropped_payloads, "payload", "dropped by retention"),
-        (*before_chains, "record", "older than the chains"),
+        (*before_chains, "record", "written before records were chained"),
     ];
     for (count, word, why) in apart.into_iter().filter(|(count, ..)| *count > 0) {
         printer.out(format!("{FAINT}{} {why}{FAINT:#}", counted(count, word)));

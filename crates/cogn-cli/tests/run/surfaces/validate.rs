@@ -73,7 +73,7 @@ fn comp_030_070_a_composition_is_judged_together_with_its_parts() {
     assert_eq!(whole(good, fits, "$.data.word == 'a'").0, 0);
     for (requires, mapping, condition, words) in [
         ("{name: words, version: ^9.0.0}", fits, "true", "`words` is installed in version `1.0.0`"),
-        (good, "{txt: $.text}", "true", "`words` requires `text`, but no step gives it"),
+        (good, "{txt: $.text}", "true", "`words` requires `text`, but no step provides it"),
         (good, fits, "$.data.wrod == 'a'", "Did you mean `word`?"),
         (good, fits, "$.data.word == 'c'", "this is never `\"c\"`"),
     ] {

@@ -111,7 +111,7 @@ impl<'a> FlowCheck<'a, '_> {
                     path.first_member().filter(|name| *name != first.name && self.plan.part(name).is_some());
                 let Some(other) = other else { continue };
                 let message = format!(
-                    "{} has not run before the rules are evaluated, so this is always missing: only {} has",
+                    "{} has not run when the rules are evaluated, so this is always missing: only {} has run",
                     quoted(other),
                     quoted(&first.name)
                 );
@@ -192,11 +192,9 @@ pub(in crate::validate) fn said_astray(
     let (wrong, before, known) = (quoted(wrong), quoted(before), listed(&astray.known));
     match (astray.never, astray.known.is_empty()) {
         (true, true) => {
-            (Severity::Error, format!("{wrong} never exists: {before} has no members and no entries like it"))
+            (Severity::Error, format!("{wrong} never exists: {before} has no such members or entries"))
         }
         (true, false) => (Severity::Error, format!("{wrong} never exists: {before} has only {known}")),
-        (false, _) => {
-            (Severity::Warning, format!("{wrong} has no description: {before} is described with {known}"))
-        }
+        (false, _) => (Severity::Warning, format!("{wrong} is not described: {before} describes {known}")),
     }
 }

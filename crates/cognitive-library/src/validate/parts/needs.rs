@@ -104,7 +104,7 @@ impl<'a> FlowCheck<'a, '_> {
                 Supply::NotDescribed => Severity::Warning,
                 Supply::Never => Severity::Error,
             };
-            let by = if given.is_empty() { "the input does not describe it" } else { "no step gives it" };
+            let by = if given.is_empty() { "the input does not describe it" } else { "no step provides it" };
             let message = format!("{} requires {}, but {by}", receiver.shown, quoted(name));
             let at = self.supply_place(target, steps);
             let finding = Finding::error(self.manifest_file, at, receiver.rule, message);

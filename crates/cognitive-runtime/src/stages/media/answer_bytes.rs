@@ -78,6 +78,6 @@ async fn examined(
 }
 
 fn other_type(kind: MediaType) -> Failure {
-    let message = format!("the address names another type than `{kind}`");
+    let message = format!("the file extension of the address is not of the type `{kind}`");
     Failure::new(cognitive_contract::ErrorCode::MediaTypeMismatch, message)
 }

@@ -56,9 +56,9 @@ fn refused(module: &Module, text: &str, reason: &str) -> Failure {
 fn failure(module: &Module, reply: &Reply, why: UnreadableReply, strict: bool) -> Failure {
     let (word, message) = match &why.reason {
         UnreadableReason::NotAnObject => return not_an_object(module, &reply.text),
-        UnreadableReason::Empty => ("empty", "the model answered with nothing"),
+        UnreadableReason::Empty => ("empty", "the model's answer is empty"),
         UnreadableReason::NotJson => ("not_json", "the model's answer is not JSON"),
-        UnreadableReason::Truncated => ("truncated", "the model's answer breaks off"),
+        UnreadableReason::Truncated => ("truncated", "the model's answer ends too early"),
         UnreadableReason::TooDeep => ("too_deep", "the model's answer is nested too deep"),
         UnreadableReason::Ambiguous(_) => ("ambiguous", "the model gave several answers that differ"),
         UnreadableReason::NotAlone => ("not_alone", "strict parsing allows no text outside the JSON object"),

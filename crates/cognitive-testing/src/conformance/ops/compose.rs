@@ -26,7 +26,7 @@ pub(super) fn map_path(given: Arguments<'_>) -> Outcome {
 pub(super) fn map_object(given: Arguments<'_>) -> Outcome {
     let mut members = Vec::new();
     for (name, path) in given.object("mapping")? {
-        let path = path.as_str().ok_or_else(|| broken(format!("the path of `{name}` is no text")))?;
+        let path = path.as_str().ok_or_else(|| broken(format!("the path of `{name}` is not a string")))?;
         members.push((name.as_str(), path));
     }
     let mapping = Mapping::parse(members).map_err(|slips| {
@@ -65,7 +65,7 @@ pub(super) fn route(given: Arguments<'_>) -> Outcome {
     let mut rules = Vec::new();
     for rule in given.list("routing")? {
         let route: Route = serde_json::from_value(rule.clone())
-            .map_err(|error| broken(format!("no rule of `routing`: {error}")))?;
+            .map_err(|error| broken(format!("invalid rule of `routing`: {error}")))?;
         rules.push(RoutingRule {
             condition: Condition::parse(&route.condition).map_err(wrong)?,
             next: route.next,
@@ -84,7 +84,7 @@ pub(super) fn check_graph(given: Arguments<'_>) -> Outcome {
     for (name, needs) in given.object("requires")? {
         let names = needs.as_array().map(|names| names.iter().map(|name| name.as_str().map(Need::required)));
         let needs = names.and_then(Iterator::collect::<Option<_>>);
-        let needs = needs.ok_or_else(|| broken(format!("what `{name}` needs is no list of names")))?;
+        let needs = needs.ok_or_else(|| broken(format!("the needs of `{name}` are not a list of names")))?;
         graph.add(name, ModuleNode { needs, ..ModuleNode::default() });
     }
     Ok(match graph.check() {
@@ -111,5 +111,5 @@ fn shown(call: &Call) -> Value {
 }
 
 fn wrong(slip: Slip) -> VectorStop {
-    broken(format!("the expression is wrong at byte {}: {}", slip.span.start, slip.message))
+    broken(format!("invalid expression at byte {}: {}", slip.span.start, slip.message))
 }

@@ -62,7 +62,7 @@ pub(super) fn context_key(given: Arguments<'_>) -> Outcome {
 pub(super) fn context_lookup(given: Arguments<'_>) -> Outcome {
     let emitted = given.below("emitted")?;
     let age = given.value("age_seconds")?.as_f64().and_then(|age| Duration::try_from_secs_f64(age).ok());
-    let age = age.ok_or_else(|| broken("`age_seconds` is no age"))?;
+    let age = age.ok_or_else(|| broken("`age_seconds` is not an age"))?;
     // Neither of them decides whether the entry is still available.
     for part in ["type", "value"] {
         emitted.get(part);
@@ -75,7 +75,7 @@ pub(super) fn context_lookup(given: Arguments<'_>) -> Outcome {
 fn ttl(given: Arguments<'_>, name: &str) -> Result<Option<Ttl>, VectorStop> {
     let Some(seconds) = given.get(name) else { return Ok(None) };
     let ttl = seconds.as_i64().and_then(Ttl::parse);
-    ttl.map(Some).ok_or_else(|| broken(format!("`{name}` is no number of seconds from -1")))
+    ttl.map(Some).ok_or_else(|| broken(format!("`{name}` is not a number of seconds from -1 up")))
 }
 
 /// Shows which context each child sees when children run one after another.

@@ -60,7 +60,8 @@ pub(super) fn module_folder(module: Arguments<'_>) -> Result<Option<Folder>, Vec
 
 /// Loads the same folder. A module that does not load makes the case invalid.
 pub(super) fn module(module: Arguments<'_>) -> Result<Module, VectorStop> {
-    let folder = module_folder(module)?.ok_or_else(|| broken("the case names a module and gives none"))?;
+    let folder =
+        module_folder(module)?.ok_or_else(|| broken("the case names a module that it does not contain"))?;
     load(&folder).map_err(|error| broken(format!("the module does not load: {}", reason(error))))
 }
 

@@ -41,7 +41,7 @@ impl Web {
         let pages = given.get("http").map(|_| given.object("http")).transpose()?;
         for (url, page) in pages.into_iter().flatten() {
             let page = given.inside(page)?;
-            let status = page.value("status")?.as_u64().ok_or_else(|| broken("`status` is no number"))?;
+            let status = page.value("status")?.as_u64().ok_or_else(|| broken("`status` is not a number"))?;
             let content_type = page.get("content_type").and_then(Value::as_str).map(str::to_owned);
             let bytes = Bytes::from(files::bytes(page.text("base64")?)?);
             web.pages.insert(url.clone(), WebPage { status, content_type, bytes });
@@ -60,7 +60,7 @@ impl UrlFetch for Web {
         self.fetches.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             let failed = |reason: &str| {
-                Failure::new(ErrorCode::MediaFetchFailed, "the address leads nowhere")
+                Failure::new(ErrorCode::MediaFetchFailed, "the address does not exist")
                     .with_detail("reason", json!(reason))
             };
             let page = self.pages.get(url).ok_or_else(|| failed("dns"))?;
@@ -68,7 +68,10 @@ impl UrlFetch for Web {
                 return Err(failed("http_status"));
             }
             if page.bytes.len() as u64 > largest {
-                return Err(Failure::new(ErrorCode::MediaTooLarge, "the address holds too much"));
+                return Err(Failure::new(
+                    ErrorCode::MediaTooLarge,
+                    "the content of the address is too large",
+                ));
             }
             Ok(LoadedMedia::new(page.bytes.clone(), page.content_type.clone()))
         })
@@ -145,7 +148,8 @@ fn limits(given: Arguments<'_>) -> Result<MediaLimits, VectorStop> {
     let mut limits = MediaLimits::default();
     let given = given.below("limits")?;
     if let Some(megabytes) = given.get("max_media_size_mb") {
-        let megabytes = megabytes.as_u64().ok_or_else(|| broken("`max_media_size_mb` is no whole number"))?;
+        let megabytes =
+            megabytes.as_u64().ok_or_else(|| broken("`max_media_size_mb` is not a whole number"))?;
         limits.largest = megabytes << 20;
     }
     Ok(limits)

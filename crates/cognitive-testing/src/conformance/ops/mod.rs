@@ -105,7 +105,8 @@ impl ReadKeys {
         self.0.borrow_mut().push((address(object), name.to_owned()));
     }
 
-    /// Returns a member that the operation did not read, in the arguments and in every object of which it read a member.
+    /// Returns a member that the operation did not read, in the arguments and in every object of which it read a
+    /// member.
     fn unread(&self, given: &Value, is_root: bool) -> Option<String> {
         match given {
             Value::Object(object) => {
@@ -147,20 +148,20 @@ impl<'a> Arguments<'a> {
 
     /// Returns a required argument.
     pub(super) fn value(self, name: &str) -> Result<&'a Value, VectorStop> {
-        self.get(name).ok_or_else(|| broken(format!("the case gives no `{name}`")))
+        self.get(name).ok_or_else(|| broken(format!("the case has no `{name}`")))
     }
 
     pub(super) fn text(self, name: &str) -> Result<&'a str, VectorStop> {
-        self.value(name)?.as_str().ok_or_else(|| broken(format!("`{name}` is no text")))
+        self.value(name)?.as_str().ok_or_else(|| broken(format!("`{name}` is not a string")))
     }
 
     pub(super) fn list(self, name: &str) -> Result<&'a [Value], VectorStop> {
         let list = self.value(name)?.as_array().map(Vec::as_slice);
-        list.ok_or_else(|| broken(format!("`{name}` is no list")))
+        list.ok_or_else(|| broken(format!("`{name}` is not a list")))
     }
 
     pub(super) fn object(self, name: &str) -> Result<&'a Map<String, Value>, VectorStop> {
-        self.value(name)?.as_object().ok_or_else(|| broken(format!("`{name}` is no object")))
+        self.value(name)?.as_object().ok_or_else(|| broken(format!("`{name}` is not an object")))
     }
 
     /// Returns an argument that is an object of further arguments.
@@ -173,7 +174,7 @@ impl<'a> Arguments<'a> {
     pub(super) fn flag(self, name: &str) -> Result<bool, VectorStop> {
         match self.get(name) {
             None => Ok(false),
-            Some(value) => value.as_bool().ok_or_else(|| broken(format!("`{name}` is no boolean"))),
+            Some(value) => value.as_bool().ok_or_else(|| broken(format!("`{name}` is not a boolean"))),
         }
     }
 }

@@ -63,8 +63,9 @@ pub(super) fn run_stream(given: Arguments<'_>) -> Outcome {
 fn request(name: &str, given: Arguments<'_>) -> Result<RunRequest, VectorStop> {
     let mut request = RunRequest::new(name, given.value("input")?.clone());
     let Some(options) = given.get("options") else { return Ok(request) };
-    let mut settings = options.as_object().cloned().ok_or_else(|| broken("`options` is no object"))?;
-    let text = |value: Value| value.as_str().map(str::to_owned).ok_or_else(|| broken("an option is no text"));
+    let mut settings = options.as_object().cloned().ok_or_else(|| broken("`options` is not an object"))?;
+    let text =
+        |value: Value| value.as_str().map(str::to_owned).ok_or_else(|| broken("an option is not a string"));
     for (name, slot) in [
         ("user", &mut request.options.user),
         ("tenant", &mut request.options.tenant),
@@ -74,7 +75,7 @@ fn request(name: &str, given: Arguments<'_>) -> Result<RunRequest, VectorStop> {
     }
     if let Some(value) = settings.shift_remove("require_streaming") {
         request.options.require_streaming =
-            value.as_bool().ok_or_else(|| broken("`require_streaming` is no boolean"))?;
+            value.as_bool().ok_or_else(|| broken("`require_streaming` is not a boolean"))?;
     }
     if let Some(name) = settings.keys().find(|name| !RunSettings::NAMES.contains(&name.as_str())) {
         return Err(VectorStop::NotBuilt(format!("the option `{name}`")));
@@ -130,8 +131,9 @@ fn reply(model: Arguments<'_>) -> Result<Replay, VectorStop> {
         return Ok(Replay::text(value.to_string()));
     }
     if model.get("pieces").is_some() {
-        let text =
-            |piece: &Value| piece.as_str().map(str::to_owned).ok_or_else(|| broken("a piece is no text"));
+        let text = |piece: &Value| {
+            piece.as_str().map(str::to_owned).ok_or_else(|| broken("a piece is not a string"))
+        };
         let pieces = model.list("pieces")?.iter().map(text).collect::<Result<_, _>>()?;
         let error = match model.get("then_error") {
             Some(_) => Some(provider_error(model.below("then_error")?)?),
