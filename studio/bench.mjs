@@ -1,6 +1,6 @@
-// How fast the page is on a server that is running: node bench.mjs BASE [MODULE INPUT.json RUNS]. With a module it first makes so many runs. Prints
-// medians and the slowest of several rounds, each in a browser that has seen nothing of the page yet: until it is first drawn, until it can be used,
-// what the browser waited for the answers of the server, and the longest time in which the page answered nobody. Ends with 1 if it is too slow.
+// Measures the speed of the page on a running server: node bench.mjs BASE [MODULE INPUT.json RUNS]. With a module it first makes
+// that many runs. Prints the median and the slowest of several rounds, each in a new browser: time to the first drawing, time until
+// the page is usable, waiting time for the server, and the longest time without a reaction. Ends with 1 if the page is too slow.
 
 import { readFile } from "node:fs/promises";
 import { chromium } from "playwright-core";
@@ -8,7 +8,7 @@ import { chromium } from "playwright-core";
 const [base, module, file, wanted] = process.argv.slice(2);
 const ROUNDS = 15;
 const AT_ONCE = 8;
-/** What the server may take for an answer, and a page until it can be used, in milliseconds. */
+/** The limits in milliseconds: for an answer of the server, and for a usable page. */
 const MOST_ANSWER = 200;
 const MOST_DRAWN = 1000;
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
@@ -43,7 +43,7 @@ async function answers(path) {
   return told(times);
 }
 
-/** What a browser measures of a page: `ready` are the places that have to be there. */
+/** Measures a page in the browser. `ready` lists the elements that must exist. */
 async function page(hash, ready, asked = []) {
   const seen = { "first drawn, ms": [], "usable, ms": [], "longest freeze, ms": [] };
   for (const path of asked) seen[`waited for ${path}, ms`] = [];

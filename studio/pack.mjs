@@ -1,5 +1,5 @@
-// Packs what Vite has built into `dist`: every file compressed, the same bytes on every machine, and `assets.rs`, by which the program
-// takes them in. The test compares what is inside, since another version of zlib may compress differently.
+// Packs the output of Vite into `dist`: every file compressed, with the same bytes on every machine, and `assets.rs`, which embeds
+// them in the program. The test compares the contents, because another version of zlib may compress differently.
 
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,10 +11,10 @@ const TYPES = {
   js: "text/javascript; charset=utf-8",
   svg: "image/svg+xml",
 };
-/** What all files together may take, compressed. */
+/** The maximum compressed size of all files together. */
 const MOST = 250 * 1024;
 
-/** Compressed without a time, a name or a system. */
+/** Compressed without time, name and system. */
 function packed(bytes) {
   const gzip = gzipSync(bytes, { level: 9 });
   gzip.fill(0, 4, 8);

@@ -1,4 +1,4 @@
-// What editors and `svelte-check` need to know of the page: TypeScript in components.
+// Settings for editors and `svelte-check`: TypeScript in components.
 import { vitePreprocess } from "@sveltejs/vite-plugin-svelte";
 
 export default { preprocess: vitePreprocess() };

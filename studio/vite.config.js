@@ -1,16 +1,17 @@
-// How the page is built: relative addresses, hashed names, nothing inline, so that it works below any path and under the strictest policy.
+// The build of the page: relative addresses, hashed names and no inline code. The page therefore works below any path and under the
+// strictest policy.
 
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vite";
 
-/** A server to develop against: `COGN_STUDIO_SERVER=http://127.0.0.1:8000 npm run dev`. */
+/** A server for development: `COGN_STUDIO_SERVER=http://127.0.0.1:8000 npm run dev`. */
 const server = process.env["COGN_STUDIO_SERVER"] ?? "http://127.0.0.1:8000";
 
 export default defineConfig({
   base: "./",
   plugins: [
     svelte({
-      // Class names by content: the same in every checkout.
+      // Class names derived from content are the same in every checkout.
       compilerOptions: { cssHash: ({ hash, css }) => `s${hash(css)}` },
     }),
   ],

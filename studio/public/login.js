@@ -1,4 +1,4 @@
-// The login page: sends the key once and reloads. Keeps the key nowhere, and shows what the server says as text.
+// The login page: sends the key once and reloads. Does not store the key, and shows messages of the server as text.
 "use strict";
 
 const form = document.getElementById("login");

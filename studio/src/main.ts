@@ -1,4 +1,4 @@
-// The beginning of the page: styles, then the app.
+// The entry point of the page: styles, then the app.
 
 import "./styles/tokens.css";
 import "./styles/base.css";

@@ -1,5 +1,5 @@
-// The client of one server: run modules, stream their answers, see what is offered. A run gives an envelope, whatever
-// happens, unless its module declares `failure.contract: throw`; other requests throw `CognError`. No run is ever sent twice.
+// The client of one server: runs modules, streams their answers, lists modules. A run always returns an envelope, unless its module
+// declares `failure.contract: throw`. Other requests throw `CognError`. No run is ever sent twice.
 
 import { Connection, type ConnectionOptions, unreachable } from "./connection.js";
 import type { Contract } from "./contract.js";
@@ -23,7 +23,7 @@ import { envelopeOf, FreeText, question, valueOf, wireOptions, type RunOptions }
 
 /** The options of a client. */
 export interface CognOptions extends ConnectionOptions {
-  /** Judges inputs before they are sent, and puts streams together as the runtime does. From `loadContract`. */
+  /** Validates inputs before they are sent, and assembles streams as the runtime does. From `loadContract`. */
   contract?: Contract;
 }
 
@@ -57,7 +57,7 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
     return envelope;
   }
 
-  /** Whether a module declares that its failures are thrown. One that cannot be described declares nothing. */
+  /** Returns whether a module declares that its failures are thrown; `false` for a module without a description. */
   async #throws(module: string, refused: Failure): Promise<boolean> {
     // A server that did not answer the run is not asked again.
     const isAnswer = clientFailureKind(refused) === undefined;
@@ -85,12 +85,12 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
   }
 
   async #sent<Data>(path: string, body: string, options: RunOptions, deadline: Deadline): Promise<Envelope<Data>> {
-    // No `accept`: to say that a stream is not wanted would be answered with a warning by modules that stream.
+    // No `accept` header: modules that stream would add a warning if the request excluded streams.
     const headers: Record<string, string> = { "content-type": "application/json" };
     if (options.traceparent !== undefined) headers["traceparent"] = options.traceparent;
     let response: Response | undefined;
     try {
-      // The server ends a run whose connection is gone, so that giving up here ends it there.
+      // The server ends a run whose connection is closed, so cancelling here is enough.
       response = await this.#connection.request(path, { method: "POST", body, signal: deadline.signal }, headers);
       return await envelopeOf<Data>(response);
     } catch (error) {
@@ -100,7 +100,7 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
     }
   }
 
-  /** Streams the answer of a module. The run begins at once. */
+  /** Streams the answer of a module. The run starts at once. */
   stream<N extends keyof M & string>(
     module: N,
     input: M[N]["input"] | FreeText,
@@ -141,7 +141,7 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
     return this.#contract.checkInput(await this.describe(module), input);
   }
 
-  /** The refusal of an input, if there is a contract to judge it by. A module that cannot be described is left to the server. */
+  /** Returns the refusal of an input, if there is a contract. The server judges inputs of modules that cannot be described. */
   async #refusal(module: string, input: unknown): Promise<Failure | null> {
     if (this.#contract === undefined || input instanceof FreeText) return null;
     const described = await this.describe(module).catch(() => undefined);
@@ -153,7 +153,7 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
     }
   }
 
-  /** Manifest and schema of a module. Asked for once; `again` asks anew. */
+  /** Returns manifest and schema of a module. The result is cached; `again` requests it again. */
   describe(module: string, { again = false } = {}): Promise<ModuleDescription> {
     const known = again ? undefined : this.#descriptions.get(module);
     if (known !== undefined) return known;
@@ -163,7 +163,7 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
     return asked;
   }
 
-  /** The modules that are offered. */
+  /** The offered modules. */
   async modules(): Promise<ModuleSummary[]> {
     return (await this.#get<{ modules: ModuleSummary[] }>("api/modules", "modules")).modules;
   }
@@ -185,12 +185,12 @@ export class Cogn<M extends ModuleMap<M> = AnyModules> {
     return this.#get("capabilities", "capabilities");
   }
 
-  /** Sends media ahead of a run, as bytes; the reference goes into the input. */
+  /** Uploads media before a run; the returned reference goes into the input. */
   upload(source: UploadSource, options: UploadOptions = {}): Promise<UploadReference> {
     return upload(this.#connection, source, options);
   }
 
-  /** The bytes of a medium that an answer gives the address of (`mediaOut: "url"`). */
+  /** Returns the bytes of a medium whose address is in an answer (`mediaOut: "url"`). */
   file(url: string, signal?: AbortSignal): Promise<Response> {
     return file(this.#connection, url, signal);
   }

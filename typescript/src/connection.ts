@@ -1,4 +1,4 @@
-// One server and whoever asks it: addresses, headers, the key. Holds no state but these.
+// The connection to one server: addresses, headers, the key. Holds no other state.
 
 import { CognError, clientFailure, reason } from "./failure.js";
 
@@ -9,17 +9,17 @@ export type WebSocketMaker = new (url: string, protocols: string[]) => WebSocket
 export interface ConnectionOptions {
   /** The address of `cogn serve`, such as `http://localhost:8000`; it may have a path. */
   baseUrl: string | URL;
-  /** The API key, or what gives it when it is needed. */
+  /** The API key, or a function that returns it on demand. */
   key?: string | (() => string | Promise<string>);
-  /** Headers of every request, for what stands in front of the server. */
+  /** Headers of every request, for a proxy in front of the server. */
   headers?: Record<string, string>;
-  /** `fetch`, unless the environment's own is meant. */
+  /** A replacement for the `fetch` of the environment. */
   fetch?: typeof globalThis.fetch;
-  /** `WebSocket`, unless the environment's own is meant. Node has one from version 22 on. */
+  /** A replacement for the `WebSocket` of the environment. Node has one from version 22 on. */
   WebSocket?: WebSocketMaker;
 }
 
-/** A server that can be asked. */
+/** A server that accepts requests. */
 export class Connection {
   readonly base: URL;
   readonly #options: ConnectionOptions;
@@ -34,7 +34,7 @@ export class Connection {
     this.#options = options;
   }
 
-  /** The address of a path. One that begins with `/` is that of a server behind whatever is in front of it. */
+  /** Returns the address of a path. A path that begins with `/` is relative to the server behind a proxy. */
   url(path: string): string {
     return new URL(path.replace(/^\/+/, ""), this.base).href;
   }
@@ -48,7 +48,7 @@ export class Connection {
     return this.#options.WebSocket ?? (globalThis as { WebSocket?: WebSocketMaker }).WebSocket;
   }
 
-  /** Asks. Throws what `fetch` throws. */
+  /** Sends a request. Throws what `fetch` throws. */
   async request(path: string, init: RequestInit, headers: Record<string, string> = {}): Promise<Response> {
     const key = await this.key();
     const all = new Headers(this.#options.headers);
@@ -58,7 +58,7 @@ export class Connection {
     return call(this.url(path), { ...init, headers: all });
   }
 
-  /** The same for what is no run: a server that cannot be reached is an exception here. */
+  /** Sends a request that is not a run. Throws if the server cannot be reached. */
   async ask(path: string, init: RequestInit, headers: Record<string, string> = {}): Promise<Response> {
     try {
       return await this.request(path, init, headers);
@@ -69,7 +69,7 @@ export class Connection {
   }
 }
 
-/** The failure of a request that got no answer. */
+/** The failure of a request without an answer. */
 export function unreachable(connection: Connection, error: unknown) {
   const message = `the server cannot be reached: ${reason(error)}`;
   const suggestion = `Check that \`cogn serve\` answers at ${connection.base.origin}, and in a browser that \`--cors\` names this page`;

@@ -6,7 +6,7 @@ import type { Envelope } from "./types.js";
 export interface Turn {
   role: "user" | "assistant" | "system";
   content: string;
-  /** The time, as of RFC 3339. */
+  /** The time, in the format of RFC 3339. */
   timestamp?: string;
 }
 

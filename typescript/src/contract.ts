@@ -1,5 +1,5 @@
-// The contract of Cognitive Modules as WebAssembly: the code by which the runtime itself judges, asked by text. Opens nothing but the
-// file of its own code, and that only when it is loaded.
+// The contract of Cognitive Modules as WebAssembly: the code with which the runtime validates. It exchanges text, and opens only
+// its own code file, when it is loaded.
 
 import type { Chunk, Envelope, Failure, ModuleDescription, Violation } from "./types.js";
 
@@ -13,10 +13,10 @@ interface Exports {
   cogn_text(): number;
 }
 
-/** A module that a contract can judge by: what `client.describe` gives. */
+/** A module description for validation, as `client.describe` returns it. */
 export type JudgingModule = Pick<ModuleDescription, "format" | "manifest" | "schema">;
 
-/** Loads the contract. Without a source it is the file beside this one. */
+/** Loads the contract. By default, the code file is next to this file. */
 export async function loadContract(source?: ContractSource): Promise<Contract> {
   return new Contract(await compiled(source ?? new URL("./contract.wasm", import.meta.url)));
 }
@@ -28,11 +28,11 @@ async function compiled(source: ContractSource): Promise<WebAssembly.Module> {
   if (url instanceof URL && url.protocol === "file:") return WebAssembly.compile(await fileBytes(url));
   const response = await (url instanceof URL ? fetch(url) : url);
   if (!response.ok) throw new Error(`the contract cannot be loaded: status ${response.status}`);
-  // Servers that do not know the type of the file are common; compiling what has arrived works with all of them.
+  // Many servers do not know the type of the file, so the bytes are compiled after they arrived. This works with all of them.
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
-/** Node's `fetch` reads no files; everybody else's does. */
+/** `fetch` in Node cannot read files; that of other environments can. */
 async function fileBytes(url: URL): Promise<BufferSource> {
   interface Files {
     readFile(url: URL): Promise<Uint8Array<ArrayBuffer>>;
@@ -42,7 +42,7 @@ async function fileBytes(url: URL): Promise<BufferSource> {
   return files === undefined ? (await fetch(url)).arrayBuffer() : files.readFile(url);
 }
 
-/** Judges envelopes, streams and inputs as the runtime does. */
+/** Validates envelopes, streams and inputs as the runtime does. */
 export class Contract {
   readonly #code: WebAssembly.Module;
   #instance: Exports;
@@ -62,7 +62,7 @@ export class Contract {
     return this.#ask("stream", chunks);
   }
 
-  /** The envelope that chunks add up to, in whatever order they came; a failure with `partial_data` if the end is missing. */
+  /** Returns the envelope of chunks in any order; a failure with `partial_data` if the last chunk is missing. */
   assemble<Data = Record<string, unknown>>(chunks: readonly Chunk<Data>[], module?: JudgingModule): Envelope<Data> {
     return this.#ask("assemble", chunks, module);
   }
@@ -77,7 +77,7 @@ export class Contract {
     return this.#ask("data", data, module);
   }
 
-  /** A text is taken as JSON, so that no number passes through one of JavaScript's; everything else is written as JSON. */
+  /** A string is passed on as JSON, so that no number becomes a JavaScript number; any other value is serialised. */
   #ask<T>(asked: string, value: unknown, module?: JudgingModule): T {
     const text: string | undefined = typeof value === "string" ? value : JSON.stringify(value);
     if (text === undefined) throw new TypeError("the input is undefined");
@@ -97,7 +97,7 @@ export class Contract {
       const length = cogn_answer();
       return new TextDecoder().decode(new Uint8Array(memory.buffer, cogn_text(), length));
     } catch (error) {
-      // Out of memory or a fault of ours: what the instance holds is not to be trusted any more.
+      // Out of memory or a fault of this library: the state of the instance cannot be trusted any more.
       this.#instance = instance(this.#code);
       throw error;
     }

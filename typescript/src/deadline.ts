@@ -1,9 +1,9 @@
-// The two ways in which a caller ends a run: a signal and a time limit. Both become one signal and one failure.
+// The two ways to end a run: a signal and a time limit of the caller. Both become one signal and one failure.
 
 import { clientFailure } from "./failure.js";
 import type { Failure } from "./types.js";
 
-/** Ends when the caller's signal or time limit says so. */
+/** Ends at the caller's signal or time limit. */
 export class Deadline {
   readonly #controller = new AbortController();
   readonly #caller: AbortSignal | undefined;
@@ -25,7 +25,7 @@ export class Deadline {
     }
   }
 
-  /** Aborted when the run has to end. */
+  /** Aborted when the run must end. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
@@ -43,14 +43,14 @@ export class Deadline {
     return clientFailure("cancelled", "the run was cancelled by the caller", { sessionId });
   }
 
-  /** Releases timer and signal. The creator calls this when the run is over. */
+  /** Releases timer and signal. The creator calls this at the end of the run. */
   release(): void {
     clearTimeout(this.#timer);
     this.#caller?.removeEventListener("abort", this.#onAbort);
   }
 }
 
-/** Waits, or until the signal is aborted. */
+/** Waits for a time, or until the signal is aborted. */
 export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();

@@ -1,5 +1,5 @@
-// Failures that this client makes itself, in the shape of those that a server sends: a published code, a message, a remedy.
-// `details.made_by` is `client` in all of them, and `details.kind` says what happened. Throws nothing.
+// Failures of this client, in the form of the server's failures: a published code, a message, a suggestion. `details.made_by` is
+// `client` in all of them, and `details.kind` is one of the kinds below. Throws nothing.
 
 import type { Failure } from "./types.js";
 
@@ -7,17 +7,17 @@ import type { Failure } from "./types.js";
 export type ClientFailureKind =
   /** The server does not respond at this address, or a gateway reports that. */
   | "unreachable"
-  /** The connection broke and could not be taken up again. */
+  /** The connection broke and could not be resumed. */
   | "interrupted"
-  /** The caller's own signal. */
+  /** The caller's signal was aborted. */
   | "cancelled"
-  /** The caller's own time limit. */
+  /** The caller's time limit was reached. */
   | "timeout"
-  /** Something answered, but not with an envelope. */
+  /** The answer is not an envelope. */
   | "no_envelope"
   /** The input cannot be written as JSON. */
   | "no_json"
-  /** This environment cannot do what was asked, such as open a WebSocket. */
+  /** This environment does not support the request, such as a WebSocket. */
   | "unsupported";
 
 interface Entry {
@@ -39,14 +39,14 @@ const CATALOGUE: Record<ClientFailureKind, Entry> = {
 /** The longest `explain` that the contract allows. */
 const EXPLAIN_LIMIT = 280;
 
-/** More about a failure. */
+/** Further properties of a failure. */
 export interface FailureMore {
   suggestion?: string;
   details?: Record<string, unknown>;
   sessionId?: string | undefined;
 }
 
-/** A failure of this client's own making. */
+/** Creates a failure of this client. */
 export function clientFailure(kind: ClientFailureKind, message: string, more: FailureMore = {}): Failure {
   const { code, opening, recoverable } = CATALOGUE[kind];
   const explain = [...`${opening}: ${message}`].slice(0, EXPLAIN_LIMIT).join("");
@@ -74,7 +74,7 @@ export function clientFailureKind(failure: Failure): ClientFailureKind | undefin
   return details?.["made_by"] === "client" ? (details["kind"] as ClientFailureKind) : undefined;
 }
 
-/** A failure as an exception: for `unwrap`, and for what is no run, such as the list of modules. */
+/** A failure as an exception: for `unwrap`, and for requests that are not runs, such as the list of modules. */
 export class CognError extends Error {
   /** The published code, such as `E4006`. */
   readonly code: string;
@@ -89,7 +89,7 @@ export class CognError extends Error {
 /** Returns the message of an exception of `fetch` or of a stream, in one line. */
 export function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // Node hides the reason of "fetch failed" one level below.
+  // Node hides the reason of "fetch failed" in `cause`.
   const cause = error.cause instanceof Error && error.cause.message !== "" ? `: ${error.cause.message}` : "";
   return `${error.message}${cause}`;
 }

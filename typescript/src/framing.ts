@@ -3,10 +3,10 @@
 
 import type { Chunk } from "./types.js";
 
-/** One piece of a stream, of whatever data. */
+/** One chunk of a stream, with any data. */
 export type Piece = Chunk<never>;
 
-/** The lines of a body, without their ends. A last line without an end is no line. */
+/** The lines of a body, without their ends. An unterminated last line is dropped. */
 async function* lines(body: ReadableStream<Uint8Array>, heard: () => void): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
@@ -17,7 +17,7 @@ async function* lines(body: ReadableStream<Uint8Array>, heard: () => void): Asyn
       heard();
       if (done) return;
       rest += decoder.decode(value, { stream: true });
-      // A `\r` at the very end may be half of `\r\n`; it waits for what follows.
+      // A `\r` at the very end may be half of `\r\n`, so it waits for the next bytes.
       let start = 0;
       const ends = /\r\n|\n|\r(?!$)/g;
       for (let end = ends.exec(rest); end !== null; end = ends.exec(rest)) {
@@ -27,17 +27,17 @@ async function* lines(body: ReadableStream<Uint8Array>, heard: () => void): Asyn
       rest = rest.slice(start);
     }
   } finally {
-    // Whoever stops reading wants nothing more of it.
+    // A reader that stops early also releases the connection.
     await reader.cancel().catch(() => undefined);
   }
 }
 
-/** A heartbeat is an empty object, and no chunk. */
+/** A heartbeat is an empty object and not a chunk. */
 export function isHeartbeat(chunk: object): boolean {
   return Object.keys(chunk).length === 0;
 }
 
-/** The pieces of `text/event-stream`. */
+/** The chunks of `text/event-stream`. */
 export async function* events(body: ReadableStream<Uint8Array>, heard: () => void): AsyncGenerator<Piece, void, undefined> {
   let data = "";
   for await (const line of lines(body, heard)) {
@@ -47,14 +47,14 @@ export async function* events(body: ReadableStream<Uint8Array>, heard: () => voi
       data = "";
       continue;
     }
-    // Names and numbers of events say nothing that their chunks do not.
+    // Names and numbers of events repeat the contents of their chunks.
     if (!line.startsWith("data:")) continue;
     const value = line.slice(line[5] === " " ? 6 : 5);
     data += data === "" ? value : `\n${value}`;
   }
 }
 
-/** The pieces of `application/x-ndjson`. */
+/** The chunks of `application/x-ndjson`. */
 export async function* jsonLines(body: ReadableStream<Uint8Array>, heard: () => void): AsyncGenerator<Piece, void, undefined> {
   for await (const line of lines(body, heard)) {
     if (line.trim() === "") continue;

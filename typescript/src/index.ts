@@ -1,4 +1,4 @@
-// The exports for programs. `cogn-client/contract` has the contract as WebAssembly, in a file of its own because of its size.
+// The exports for programs. `cogn-client/contract` has the contract as WebAssembly, in a separate file because of its size.
 
 export { Cogn, ModuleClient, unwrap, type CognOptions } from "./client.js";
 export type { ConnectionOptions, WebSocketMaker } from "./connection.js";

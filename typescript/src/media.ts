@@ -1,10 +1,9 @@
-// Media on their way to a run and back: the bytes go as they are, never as base64. A `Blob` or a file is not read into memory by this
-// code at all.
+// Transfers media to a run and back: as bytes, never as base64. This code never reads a `Blob` or a file into memory.
 
 import type { Connection } from "./connection.js";
 import { valueOf } from "./wire.js";
 
-/** Media that were uploaded, in the form in which an input names them. */
+/** Uploaded media, in the form in which an input refers to them. */
 export interface UploadReference {
   type: "upload_ref";
   upload_id: string;
@@ -16,10 +15,10 @@ export type UploadSource = Blob | ArrayBuffer | Uint8Array<ArrayBuffer>;
 
 /** The description of an upload. */
 export interface UploadOptions {
-  /** Such as `image/png`; that of the `Blob` unless given. */
+  /** The media type, such as `image/png`; by default that of the `Blob`. */
   mediaType?: string;
   filename?: string;
-  /** Digits of the whole, for the server to compare. */
+  /** A checksum of all bytes, which the server compares. */
   checksum?: { algorithm: "sha256" | "md5" | "crc32"; value: string };
   signal?: AbortSignal;
 }
@@ -30,7 +29,7 @@ interface UploadPlace {
   headers: Record<string, string>;
 }
 
-/** Sends media ahead of a run. Throws `CognError` if the server does not take them. */
+/** Uploads media before a run. Throws `CognError` if the server refuses them. */
 export async function upload(
   connection: Connection,
   source: UploadSource,
@@ -58,7 +57,7 @@ export async function upload(
   return { type: "upload_ref", upload_id: place.upload_id, media_type: mediaType };
 }
 
-/** The bytes of a medium that an answer gives the address of (`mediaOut: "url"`). Throws `CognError` if there are none. */
+/** Returns the bytes of a medium whose address is in an answer (`mediaOut: "url"`). Throws `CognError` if there are none. */
 export async function file(connection: Connection, url: string, signal?: AbortSignal): Promise<Response> {
   const response = await connection.ask(url, signal === undefined ? {} : { signal });
   if (!response.ok) await valueOf(response, "never");

@@ -1,7 +1,7 @@
-// What was pushed and is not taken yet. One reads; a push never waits, so that a slow reader does not hold up the connection: the
-// server lets go of clients that do not take what they are sent.
+// A queue of chunks with one reader. A push never waits, so a slow reader does not block the connection: the server disconnects
+// clients that read too slowly.
 
-/** A queue with one reader. It ends once, well or with an error. */
+/** A queue with one reader. It ends once, with or without an error. */
 export class Queue<T> {
   readonly #items: T[] = [];
   #end: { error?: unknown } | undefined;
@@ -23,7 +23,7 @@ export class Queue<T> {
     this.#wake?.();
   }
 
-  /** The next item, once there is one. */
+  /** Returns the next item as soon as there is one. */
   async next(): Promise<IteratorResult<T, undefined>> {
     for (;;) {
       if (this.#items.length > 0) return { done: false, value: this.#items.shift() as T };

@@ -26,7 +26,7 @@ export interface RunSettings {
   noCache?: boolean;
 }
 
-/** The same as `_options` of a request. */
+/** Converts the options to `_options` of a request. */
 export function wireSettings(options: RunSettings): Record<string, unknown> {
   return {
     timeout: options.callTimeout,

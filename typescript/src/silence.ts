@@ -1,6 +1,6 @@
 // Detects dead connections: the server sends something every 15 seconds, so a longer silence means that the connection is lost.
 
-/** Aborts after too long a silence, or when the connection is given up. */
+/** Aborts after too long a silence, or when the connection is closed. */
 export class Silence {
   readonly #controller = new AbortController();
   readonly #line: AbortSignal;
@@ -19,7 +19,7 @@ export class Silence {
     return this.#controller.signal;
   }
 
-  /** Something was heard, or is expected from now on. */
+  /** Restarts the timer: data has arrived, or is expected from now on. */
   readonly heard = (): void => {
     clearTimeout(this.#timer);
     if (Number.isFinite(this.#after)) this.#timer = setTimeout(this.#stop, this.#after);
@@ -30,7 +30,7 @@ export class Silence {
     this.#line.removeEventListener("abort", this.#stop);
   }
 
-  /** Reads until it is silent for too long. */
+  /** Reads until the connection is silent for too long. */
   async *over<T>(source: AsyncGenerator<T, void, undefined>): AsyncGenerator<T, void, undefined> {
     const { signal } = this;
     const silent = new Promise<never>((_, reject) => {

@@ -1,28 +1,28 @@
-// Several runs over one WebSocket. It is opened for the first run and closed after the last, so that no program is kept alive by it.
-// A run whose socket dies is told so; taking its stream up again is the business of `stream.ts`, over HTTP.
+// Several runs over one WebSocket. It is opened for the first run and closed after the last one, so that it does not keep a program
+// alive. If it breaks, its runs are notified; `stream.ts` resumes their streams over HTTP.
 
 import type { Connection } from "./connection.js";
 import { isHeartbeat, isLast, type Piece } from "./framing.js";
 import { Queue } from "./queue.js";
 
-/** There is no socket to be had, with what the caller is told. */
+/** The error for a WebSocket that cannot be opened, with the message for the caller. */
 export class NoSocket extends Error {}
 
 /** The characters that a key may have in a handshake. */
 const SHOWABLE = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
-/** `readyState` of a socket that takes messages. */
+/** The `readyState` of an open socket. */
 const OPEN = 1;
 
 /** A run over the socket. */
 export interface SocketRun {
   pieces(heard: () => void): AsyncGenerator<Piece, void, undefined>;
-  /** Tells the server that nobody wants the run any more. `false` if it cannot be told. */
+  /** Asks the server to cancel the run. Returns `false` if the message cannot be sent. */
   cancel(sessionId: string): boolean;
-  /** Lets go of it. */
+  /** Detaches from the run. */
   leave(): void;
 }
 
-/** The one socket of a client. */
+/** The only socket of a client. */
 export class SharedSocket {
   readonly #connection: Connection;
   #live: Promise<LiveSocket> | undefined;
@@ -31,10 +31,10 @@ export class SharedSocket {
     this.#connection = connection;
   }
 
-  /** Starts a run. `message` is all of it but its id. */
+  /** Starts a run. `message` is the whole message without its id. */
   async start(message: Record<string, unknown>): Promise<SocketRun> {
     let live = await (this.#live ??= this.#connect());
-    // The last run of that one may have ended while this one waited.
+    // The last run of the old socket may have ended during the wait.
     if (!live.isOpen) live = await (this.#live = this.#connect());
     return live.start(message);
   }
@@ -66,7 +66,7 @@ export class SharedSocket {
         live.lose(lost);
         reject(lost);
       };
-      // Some say `error` and never `close`.
+      // Some implementations fire `error` and never `close`.
       socket.addEventListener("error", () => lose("the WebSocket failed"));
       socket.addEventListener("close", ({ code, reason }: CloseEvent) => {
         lose(`the WebSocket was closed with ${code} ${reason}`.trimEnd());
@@ -79,7 +79,7 @@ export class SharedSocket {
 class LiveSocket {
   readonly #socket: WebSocket;
   readonly #runs = new Map<number, Queue<Piece>>();
-  /** Runs without a message so far, the oldest first. */
+  /** The runs without a message so far, oldest first. */
   readonly #silent = new Set<number>();
   #next = 1;
   onEnd: () => void = () => undefined;
@@ -116,7 +116,7 @@ class LiveSocket {
     } catch {
       return this.#socket.close(1002);
     }
-    // A message that the server could not read at all is refused without its id.
+    // The refusal of an unreadable message has no id.
     const [silent] = this.#silent;
     const { id = silent, ...chunk } = message;
     const run = id === undefined ? undefined : this.#runs.get(id);
@@ -126,7 +126,7 @@ class LiveSocket {
     if (isLast(chunk)) run.end();
   }
 
-  /** The socket is gone, and its runs with it. */
+  /** The socket is closed, and so are its runs. */
   lose(lost: Error): void {
     this.onEnd();
     for (const run of this.#runs.values()) run.fail(lost);

@@ -1,5 +1,5 @@
-// A streamed answer: chunks as they come, and the envelope at the end. A connection that breaks is taken up where it broke; the
-// server is told to begin nothing anew, so that no break ever costs a second call of a model.
+// A streamed answer: chunks as they arrive, and the envelope at the end. After a lost connection the stream is resumed. The server
+// is asked not to start a new run, so a lost connection never costs a second model call.
 
 import { type Connection, unreachable } from "./connection.js";
 import { Deadline, pause } from "./deadline.js";
@@ -13,22 +13,22 @@ import { envelopeOf, type Question, type RunOptions } from "./wire.js";
 
 /** The options of a stream. */
 export interface StreamOptions extends RunOptions {
-  /** Server-sent events unless said otherwise. All carry the same chunks. */
+  /** The transport; server-sent events by default. All transports carry the same chunks. */
   transport?: "sse" | "ndjson" | "websocket";
-  /** `snapshot`: every chunk holds all data so far. */
+  /** `snapshot`: every chunk contains all data so far. */
   chunkType?: "delta" | "snapshot";
-  /** Fail with E4010 where an answer would come whole. */
+  /** Fail with E4010 if the answer cannot be streamed. */
   requireStreaming?: boolean;
   /** The maximum number of reconnects in a row without a new chunk; the default is 5. */
   attempts?: number;
-  /** Milliseconds before the first of these tries: 250. Each waits twice as long as the one before, at most 8 seconds. */
+  /** Milliseconds before the first reconnect: 250. Each further delay is twice as long, up to 8 seconds. */
   delay?: number;
-  /** Milliseconds of silence after which a connection counts as lost: 45,000. The server breaks its silence every 15 seconds. */
+  /** Milliseconds of silence after which a connection counts as lost: 45,000. The server sends a heartbeat every 15 seconds. */
   silence?: number;
 }
 
 const LONGEST_DELAY = 8_000;
-/** The time to wait for the id of a run that was cancelled before it had one, so that the server can cancel it too. */
+/** The time to wait for the id of a run that was cancelled before it had one. The server needs the id to cancel it. */
 const NAMELESS = 10_000;
 
 /** The functions of the client that a stream needs. */
@@ -37,15 +37,15 @@ export interface StreamSource {
   socket: SharedSocket;
   module: string;
   question: Question;
-  /** The same for a WebSocket. */
+  /** Opens the stream over a WebSocket. */
   message: Record<string, unknown>;
-  /** Returns why the input is invalid, before anything is sent. */
+  /** Returns the reason why the input is invalid, before anything is sent. */
   refusal: () => Promise<Failure | null>;
-  /** Puts chunks together; without it the last one says it all. */
+  /** Assembles the chunks; without it, the last chunk is used. */
   assemble?: ((chunks: Chunk<never>[]) => Envelope<never>) | undefined;
 }
 
-/** The server said something that is no stream: an answer as a whole, or a refusal. */
+/** The error for an answer that is not a stream: a whole answer, or a refusal. */
 class Answered {
   constructor(
     readonly envelope: Envelope<never>,
@@ -63,7 +63,7 @@ class Answered {
  * Leaving the loop early cancels the run.
  */
 export class RunStream<Data> implements AsyncIterable<Chunk<Data>> {
-  /** The answer. Never rejects: what goes wrong is a failure. */
+  /** The answer. Never rejects: an error becomes a failure. */
   readonly final: Promise<Envelope<Data>>;
 
   readonly #source: StreamSource | Failure;
@@ -71,7 +71,7 @@ export class RunStream<Data> implements AsyncIterable<Chunk<Data>> {
   readonly #deadline: Deadline;
   readonly #chunks = new Queue<Chunk<Data>>();
   readonly #log: Chunk<never>[] = [];
-  /** Ends whatever connection there is. */
+  /** Closes the current connection. */
   readonly #line = new AbortController();
   #resolve: (envelope: Envelope<Data>) => void = () => undefined;
   #isOver = false;
@@ -79,12 +79,12 @@ export class RunStream<Data> implements AsyncIterable<Chunk<Data>> {
   #run: SocketRun | undefined;
   #session: string | undefined;
   #named: () => void = () => undefined;
-  /** Chunks of the stream that have arrived; the server counts them too. */
+  /** The chunks that have arrived; the server counts them too. */
   #place = 0;
-  /** Connections in a row that brought nothing new. */
+  /** The connections in a row without a new chunk. */
   #fruitless = 0;
 
-  /** Made by `Cogn.stream`. */
+  /** Created by `Cogn.stream`. */
   constructor(source: StreamSource | Failure, options: StreamOptions) {
     this.#source = source;
     this.#options = options;
@@ -101,12 +101,12 @@ export class RunStream<Data> implements AsyncIterable<Chunk<Data>> {
     }
   }
 
-  /** The name of the stream on the server, once it has one. */
+  /** The id of the stream on the server, as soon as it is known. */
   get sessionId(): string | undefined {
     return this.#session;
   }
 
-  /** Ends the run, here and on the server. Resolves when the server has been told. */
+  /** Cancels the run, here and on the server. Resolves when the server has received the request. */
   async cancel(): Promise<void> {
     const message = "the run was cancelled by the caller";
     this.#give(clientFailure("cancelled", message, { sessionId: this.#session }));
@@ -123,7 +123,7 @@ export class RunStream<Data> implements AsyncIterable<Chunk<Data>> {
     };
   }
 
-  /** The answer is there. What comes later counts no more. */
+  /** Ends the stream with its answer. Later chunks are ignored. */
   #give(envelope: Envelope<Data>): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -132,7 +132,7 @@ export class RunStream<Data> implements AsyncIterable<Chunk<Data>> {
     this.#chunks.end();
   }
 
-  /** Tells the server, once, that nobody wants the run any more. One that is over needs no telling. */
+  /** Asks the server, once, to cancel the run. An ended run needs no request. */
   #tell(source: StreamSource): Promise<void> {
     if (this.#line.signal.aborted) return this.#told ?? Promise.resolve();
     return (this.#told ??= this.#tellNow(source));
@@ -146,14 +146,14 @@ export class RunStream<Data> implements AsyncIterable<Chunk<Data>> {
     }
     const session = this.#session;
     if (session !== undefined && this.#run?.cancel(session) !== true) {
-      // `keepalive`: a page that is being left sends it all the same.
+      // `keepalive` sends the request even while the page is closed.
       const asked = connection.request(`v1/streams/${session}`, { method: "DELETE", keepalive: true });
       await asked.then((response) => response.body?.cancel()).catch(() => undefined);
     }
     this.#end();
   }
 
-  /** Nothing is read any more. */
+  /** Nothing more is read. */
   #end(): void {
     this.#line.abort();
     this.#named();
@@ -161,7 +161,7 @@ export class RunStream<Data> implements AsyncIterable<Chunk<Data>> {
     this.#run = undefined;
   }
 
-  /** Reads one connection after the other until the last chunk. */
+  /** Reads one connection after the other, up to the last chunk. */
   async #follow(source: StreamSource): Promise<void> {
     const refused = await source.refusal();
     if (refused !== null) this.#give(refused);
@@ -173,7 +173,7 @@ export class RunStream<Data> implements AsyncIterable<Chunk<Data>> {
     this.#end();
   }
 
-  /** Reads one connection. Gives the answer if there is one, else how long to wait before the next try. */
+  /** Reads one connection. Returns the answer if there is one, else the delay before the next attempt. */
   async #readOne(source: StreamSource): Promise<number> {
     let trouble: unknown = new Error("the stream ended without its last chunk");
     try {
@@ -204,7 +204,7 @@ export class RunStream<Data> implements AsyncIterable<Chunk<Data>> {
 
   #take(source: StreamSource, chunk: Piece): void {
     if ("session_id" in chunk) this.#name(chunk.session_id);
-    // That a stream was taken up is nothing new, unless it stands for a beginning that never arrived.
+    // The first chunk of a resumed stream is not new, unless the original first chunk never arrived.
     const isNew = !("resumed" in chunk) || this.#place === 0;
     if (isNew) [this.#place, this.#fruitless] = [this.#place + 1, 0];
     if (this.#isOver) return;
@@ -232,7 +232,7 @@ export class RunStream<Data> implements AsyncIterable<Chunk<Data>> {
         yield* silence.over(this.#run.pieces(silence.heard));
         return;
       }
-      // A run that has not begun may be waiting for its model; one that is taken up answers at once.
+      // A run that has not started may still wait for its model; a resumed one answers at once.
       if (this.#session !== undefined) silence.heard();
       const kind = transport === "ndjson" ? "application/x-ndjson" : "text/event-stream";
       const response = await this.#request(source, kind, silence.signal);
@@ -261,7 +261,7 @@ export class RunStream<Data> implements AsyncIterable<Chunk<Data>> {
   }
 }
 
-/** The envelope that a last chunk stands for. A checked answer needs nothing of the chunks before it. */
+/** Returns the envelope of a last chunk. A validated answer does not need the chunks before it. */
 export function envelopeOfLast<Data>(chunk: FinalChunk<Data> | FailedChunk): Envelope<Data> {
   const emitted = chunk._emitted_context === undefined ? {} : { _emitted_context: chunk._emitted_context };
   if ("final" in chunk) {

@@ -1,5 +1,5 @@
-// What goes over the wire: the types of the server in `wireTypes.ts`, with the data of a module in them. Types only; nothing here
-// runs. They fit those that `cogn types --lang typescript` writes: an `Envelope` of this file is one of theirs.
+// The types of requests and answers: those of the server in `wireTypes.ts`, with the data of a module in them. Contains no code.
+// They match those of `cogn types --lang typescript`: an `Envelope` of this file is assignable to theirs.
 
 import type * as wire from "./wireTypes.js";
 
@@ -21,7 +21,7 @@ export type {
   Violation,
 } from "./wireTypes.js";
 
-/** How much harm acting on an answer could do. */
+/** The harm that acting on the answer could do. */
 export type Risk = wire.Meta["risk"];
 
 /** A run that met its contract. */
@@ -29,10 +29,10 @@ export interface Success<Data> extends Omit<wire.Success, "data"> {
   data: Data;
 }
 
-/** What every run answers; `ok` tells which of the two it is. */
+/** The answer of every run; `ok` distinguishes the two forms. */
 export type Envelope<Data = Record<string, unknown>> = Success<Data> | wire.Failure;
 
-/** The growth of one field. Provisional: the last chunk overrules it. */
+/** The growth of one field. Provisional: the last chunk overrides it. */
 export interface DeltaChunk {
   chunk: wire.DeltaText;
 }
@@ -42,7 +42,7 @@ export interface SnapshotChunk<Data> {
   chunk: Omit<wire.DataSnapshot, "data"> & { data: Partial<Data> };
 }
 
-/** The whole answer, checked. */
+/** The whole, validated answer. */
 export interface FinalChunk<Data> extends Omit<wire.FinalChunk, "data"> {
   data: Data;
 }
@@ -62,7 +62,7 @@ export interface ModuleTypes {
   data: unknown;
 }
 
-/** A module that no types are known of. */
+/** A module without known types. */
 export interface AnyModule {
   input: object;
   data: Record<string, unknown>;

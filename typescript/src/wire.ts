@@ -1,25 +1,25 @@
-// Requests and answers: how options are written, who asks, and what is made of an answer that is no envelope.
-// Everything that `fetch` throws becomes a failure here.
+// Requests and answers: the form of the options, and the failure for an answer that is not an envelope. Everything that `fetch`
+// throws becomes a failure here.
 
 import { CognError, clientFailure, reason } from "./failure.js";
 import { type RunSettings, wireSettings } from "./runSettings.js";
 import type { Envelope, Failure } from "./types.js";
 
-/** Free text in place of an input, which no schema judges. Made by `freeText`. */
+/** Free text instead of an input, without validation by the schema. Created by `freeText`. */
 export class FreeText {
   constructor(readonly text: string) {}
 }
 
-/** Free text in place of an input: `client.run("code-reviewer", freeText("look at this: …"))`. */
+/** Creates free text instead of an input: `client.run("code-reviewer", freeText("look at this: …"))`. */
 export function freeText(text: string): FreeText {
   return new FreeText(text);
 }
 
 /** The form of the answer. */
 export interface RunOptions extends RunSettings {
-  /** Ends the run, here and on the server. */
+  /** Cancels the run, here and on the server. */
   signal?: AbortSignal;
-  /** Milliseconds after which the run is given up, here and on the server. */
+  /** Milliseconds after which the run is cancelled, here and on the server. */
   timeout?: number;
   /** The conversation that stored context belongs to. */
   session?: string;
@@ -39,13 +39,13 @@ export function wireOptions(options: RunOptions): Record<string, unknown> {
   return Object.fromEntries(Object.entries(written).filter(([, value]) => value !== undefined));
 }
 
-/** The body of a run, and where it is sent to. */
+/** The body of a run, and its address. */
 export interface Question {
   path: string;
   body: string;
 }
 
-/** Writes a request; a failure if the input is nothing that JSON can hold. */
+/** Builds a request; returns a failure if the input cannot be written as JSON. */
 export function question(module: string, input: unknown, options: Record<string, unknown>): Question | Failure {
   try {
     if (input instanceof FreeText) {
@@ -54,7 +54,7 @@ export function question(module: string, input: unknown, options: Record<string,
     const path = `api/run/${encodeURIComponent(module)}`;
     const text: string | undefined = JSON.stringify(input);
     if (text === undefined) throw new TypeError("the input is undefined");
-    // Only objects have room for options; the server says what is wrong with everything else.
+    // Only objects can hold options; the server reports all other bodies.
     const body = text.startsWith("{") ? `{"input":${text},"_options":${JSON.stringify(options)}}` : text;
     return { path, body };
   } catch (error) {
@@ -76,7 +76,7 @@ function isObject(value: unknown): value is object {
 /** The statuses of a gateway whose server is unavailable. */
 const AWAY = [502, 503, 504];
 
-/** The envelope of an answer. Anything else that came becomes a failure that says what it was. */
+/** Returns the envelope of an answer. Anything else becomes a failure that describes the answer. */
 export async function envelopeOf<Data>(response: Response): Promise<Envelope<Data>> {
   const value = await jsonOf(response);
   if (isEnvelope(value)) return value;
@@ -102,7 +102,7 @@ async function jsonOf(response: Response): Promise<unknown> {
   }
 }
 
-/** A member by which an answer other than an envelope is known. */
+/** Returns the JSON of an answer that has `member`. Throws for every other answer. */
 export async function valueOf<T>(response: Response, member: string): Promise<T> {
   const value = await jsonOf(response);
   if (response.ok && isObject(value) && member in value) return value as T;

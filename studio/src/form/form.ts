@@ -1,16 +1,16 @@
-// What the fields of one form share: the whole schema, where references lead, and what is wrong at which place.
+// The context that the fields of one form share: the whole schema, the target of references, and the errors by place.
 
 import { getContext, setContext } from "svelte";
 import type { Json, JsonObject } from "../lib/wire";
 
 export interface Form {
-  /** The document that references are relative to. */
+  /** The document that references point into. */
   readonly root: JsonObject;
-  /** What is wrong, by JSON pointer. */
+  /** The errors, by JSON pointer. */
   readonly errors: ReadonlyMap<string, string[]>;
-  /** Begins the ids of all fields. */
+  /** The prefix of the ids of all fields. */
   readonly prefix: string;
-  /** What a media field takes, such as `image/*`. */
+  /** The media types that a field accepts, such as `image/*`. */
   readonly accept: string;
 }
 
@@ -18,13 +18,13 @@ const NAME = Symbol("form");
 export const provideForm = (form: Form) => setContext(NAME, form);
 export const useForm = () => getContext<Form>(NAME);
 
-/** What every field is given. */
+/** The properties of every field. */
 export interface FieldProps {
   shape: { [keyword: string]: unknown };
   value: Json | undefined;
   path: string;
   id: string;
-  /** Ids of what describes the field. */
+  /** The ids of the elements that describe the field. */
   about: string | undefined;
   label: string;
   required: boolean;

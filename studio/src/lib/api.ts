@@ -1,12 +1,12 @@
-// Everything the page asks of the server, and nothing else of the network. Every answer that is a failure is thrown as a `Refused`
-// that holds the envelope, so that pages show one shape of error. The session is a cookie that scripts cannot read.
+// All requests of the page to the server; the page uses no other network. A failed answer is thrown as a `Refused` that holds the
+// envelope, so that pages show one shape of error. The session is a cookie that scripts cannot read.
 
 import type {
   Calibration, Case, CaseVerdict, Envelope, Failure, Finding, Json, Model, ModuleDescription, ModuleFiles, ModuleSummary, ModuleVersion, Plan,
   Preview, Replay, Review, ReviewPage, RunDetails, RunOptions, RunPage, RunStats, Session, Verdict,
 } from "./wire";
 
-/** A request that did not work out, as an envelope. */
+/** A failed request, as an envelope. */
 export class Refused extends Error {
   constructor(
     readonly envelope: Failure,
@@ -17,13 +17,13 @@ export class Refused extends Error {
   }
 }
 
-/** What the page says when no envelope came. */
+/** The failure that the page shows if no envelope arrived. */
 export function noAnswer(message: string, suggestion?: string): Failure {
   const error = suggestion === undefined ? { code: "–", message } : { code: "–", message, suggestion };
   return { ok: false, meta: { confidence: 0, risk: "none", explain: message }, error };
 }
 
-/** The failure that something thrown stands for. */
+/** Returns the failure for a thrown value. */
 export function failureOf(thrown: unknown): Failure {
   if (thrown instanceof Refused) return thrown.envelope;
   if (thrown instanceof DOMException && thrown.name === "AbortError") return noAnswer("stopped");
@@ -39,7 +39,7 @@ export function isEnvelope(value: unknown): value is Envelope {
 
 type Query = Record<string, string | number | boolean | null | undefined>;
 
-/** An address of this server, below whatever path the page stands at. */
+/** Returns an address of this server, relative to the path of the page. */
 export function address(path: string, query: Query = {}): string {
   const url = new URL(path, document.baseURI.replace(/#.*$/, ""));
   for (const [name, value] of Object.entries(query)) {
@@ -55,7 +55,7 @@ interface Asked {
   signal?: AbortSignal | undefined;
 }
 
-/** Sends a request; what comes back is an answer whose body has not been read. */
+/** Sends a request. The body of the returned answer has not been read. */
 export async function send(url: string, asked: Asked = {}): Promise<Response> {
   const headers: Record<string, string> = { accept: "application/json", "x-cogn-studio": "1", ...asked.headers };
   if (asked.body !== undefined) headers["content-type"] = "application/json";
@@ -63,12 +63,12 @@ export async function send(url: string, asked: Asked = {}): Promise<Response> {
   if (asked.body !== undefined) init.body = asked.body;
   if (asked.signal !== undefined) init.signal = asked.signal;
   const response = await fetch(url, init);
-  // The session is over: the login page stands at the same address.
+  // The session is over: the same address now has the login page.
   if (response.status === 401) location.reload();
   return response;
 }
 
-/** Throws what an answer says that is no success. */
+/** Throws the failure of an answer that is not a success. */
 export async function refuse(response: Response): Promise<never> {
   const wait = Number(response.headers.get("retry-after") ?? Number.NaN);
   const value: unknown = await response.json().catch(() => null);
@@ -105,7 +105,7 @@ export const versions = async (of: string) => (await ask<{ versions: ModuleVersi
 export const judge = async (of: string, set: string, id: string, envelopes: Envelope[], signal?: AbortSignal) =>
   (await post<{ verdicts: CaseVerdict[] }>(`v1/modules/${name(of)}/judge`, { set, id, envelopes }, "POST", signal)).verdicts;
 
-/** The body of a run: the input as it was typed, so that no number is rewritten on its way. */
+/** The body of a run. It contains the input as typed, so that no number changes. */
 export function runBody(input: string, options: RunOptions): string {
   return `{"input":${input},"_options":${JSON.stringify(options)}}`;
 }
@@ -113,11 +113,11 @@ export function runBody(input: string, options: RunOptions): string {
 export const preview = (of: string, input: string, options: RunOptions, signal?: AbortSignal) =>
   ask<Preview>(`v1/modules/${name(of)}/preview`, {}, { method: "POST", body: runBody(input, options), signal });
 
-/** One run, answered whole. A failure is an answer too; only what is no envelope is thrown. */
+/** Runs a module and returns the whole answer. A failure is an answer, too; only an answer that is not an envelope is thrown. */
 export async function execute(of: string, input: string, options: RunOptions, signal?: AbortSignal): Promise<Envelope> {
   const asked: Asked = { method: "POST", body: runBody(input, options), signal };
   const response = await send(address(`v1/modules/${name(of)}/execute`), asked);
-  // A caller who is asked to wait has not been answered.
+  // A response that asks the caller to wait is not an answer.
   if (response.status === 429) return refuse(response);
   const value: unknown = await response.json().catch(() => null);
   return isEnvelope(value) ? value : noAnswer(`the server answered with status ${response.status}`);

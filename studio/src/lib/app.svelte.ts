@@ -1,5 +1,5 @@
-// What the whole page knows: who is logged in, which modules and models there are, and what is said to everybody, screen readers
-// included. Loaded once; a page that changes something asks for it anew.
+// The state that all pages share: the login, the modules, the models, and the notices, also for screen readers. Loaded once; a page
+// that changes something loads it again.
 
 import * as api from "./api";
 import type { Failure, Model, ModuleSummary, Role, Session } from "./wire";
@@ -8,10 +8,10 @@ class App {
   session = $state<Session | null>(null);
   modules = $state<ModuleSummary[]>([]);
   models = $state<Model[]>([]);
-  /** How many reviews wait, where there are any. */
+  /** The number of waiting reviews, if there is a queue. */
   open = $state<number | null>(null);
   failure = $state<Failure | null>(null);
-  /** What a screen reader is told. */
+  /** The text for a screen reader. */
   said = $state("");
   notices = $state<Notice[]>([]);
 
@@ -28,17 +28,17 @@ export interface Notice {
 
 export const app = new App();
 
-/** Tells a screen reader, without a sign on the screen. */
+/** Tells a screen reader, without a visible notice. */
 export function announce(text: string): void {
-  // The same words twice are two announcements.
+  // The same text twice must be announced twice.
   app.said = app.said === text ? `${text}\u00a0` : text;
 }
 
 let last = 0;
-/** How long a notice of success stays. */
+/** The time that a notice of success stays visible. */
 const STAYS = 6000;
 
-/** Says on the screen that something was done or failed. A failure stays until it is closed. */
+/** Shows that something was done or failed. A failure stays until it is closed. */
 export function notify(kind: Notice["kind"], text: string): void {
   last += 1;
   const id = last;
@@ -61,7 +61,7 @@ export async function countOpen(): Promise<void> {
   app.open = page?.open ?? null;
 }
 
-/** Loads what every page needs. */
+/** Loads the state that every page needs. */
 export async function load(): Promise<void> {
   try {
     app.failure = null;

@@ -1,5 +1,5 @@
-// A comparison: some inputs on some variants of a module, so many times each. Asks two at a time, waits where the server says so, and
-// can be stopped; what has come by then stays.
+// A comparison: some inputs on some variants of a module, with a number of repeats. Runs two requests at a time, and waits if the
+// server asks for it. After a stop, the answers so far stay.
 
 import * as api from "./api";
 import { announce, app } from "./app.svelte";
@@ -12,30 +12,30 @@ export interface Variant {
   id: number;
   name: string;
   module: string;
-  /** `""`: the server's own. */
+  /** `""` is the server's own model. */
   model: string;
-  /** `""`: the one that is installed. */
+  /** `""` is the installed version. */
   version: string;
   draft: Draft | null;
 }
 
 export interface CompareInput {
   id: string;
-  /** What is sent, as text. */
+  /** The text that is sent. */
   text: string;
   value: Json;
   expect?: Json;
-  /** The case of the module that it is, if it is one. */
+  /** The case of the module, if the input is one. */
   case?: { set: string; id: string };
 }
 
 export interface Cell {
   envelopes: Envelope[];
-  /** Beside each envelope; `null` where nothing is expected, or nobody could judge it. */
+  /** The verdict for each envelope; `null` without an expectation, or if the server could not judge it. */
   verdicts: (CaseVerdict | null)[];
 }
 
-/** Runs at the same time. */
+/** The number of runs at the same time. */
 const AT_ONCE = 2;
 
 class Comparison {
@@ -45,18 +45,18 @@ class Comparison {
   running = $state(false);
   done = $state(0);
   total = $state(0);
-  /** Seconds that the server asked to wait for. */
+  /** The seconds that the server asked to wait. */
   waits = $state(0);
-  /** Why an answer could not be judged. */
+  /** The reason why an answer could not be judged. */
   unjudged = $state("");
-  /** What was asked, as it was when it began. */
+  /** The inputs and variants as they were at the start. */
   inputs = $state.raw<CompareInput[]>([]);
   asked = $state.raw<Variant[]>([]);
   cells = $state.raw<Map<string, Cell>>(new Map());
   private stopper = new AbortController();
   private last = 0;
 
-  /** Begins anew for a module: as it is saved, and where there is a draft, the draft beside it. */
+  /** Starts again for a module: its saved version and, if there is one, its draft. */
   begin(module: string, draft: Draft | null): void {
     if (this.module === module) return;
     this.stop();
@@ -92,7 +92,7 @@ class Comparison {
     this.cells = new Map();
     this.unjudged = "";
     const repeats = Math.max(1, Math.floor(this.repeats));
-    // One round after the other, so that an early stop has asked everybody as often.
+    // One round after the other, so that after an early stop all variants have the same number of answers.
     const wanted = Array.from({ length: repeats }, () => inputs.flatMap((input) => this.asked.map((variant) => ({ input, variant })))).flat();
     this.done = 0;
     this.total = wanted.length;
@@ -136,7 +136,7 @@ class Comparison {
     }
   }
 
-  /** What the server says of an answer to a case. The page itself knows nothing of what cases mean. */
+  /** Asks the server for the verdict on an answer. The page does not interpret expectations. */
   private async judge(input: CompareInput, envelope: Envelope, signal: AbortSignal): Promise<CaseVerdict | null> {
     if (input.case === undefined || input.expect === undefined) return null;
     try {
@@ -168,11 +168,11 @@ export const comparison = new Comparison();
 
 export interface FieldSpread {
   path: string;
-  /** Values with how often each came, the most frequent first. */
+  /** The values with their counts, the most frequent first. */
   values: { value: Json | undefined; times: number }[];
 }
 
-/** How the answers of one cell differ, field by field; fields on which all agree come last. */
+/** The differences between the answers of one cell, field by field; fields without differences come last. */
 export function spread(envelopes: Envelope[]): FieldSpread[] {
   const good = envelopes.filter((each) => each.ok);
   const seen = good.map((each) => new Map<string, Json>([["/meta/risk", each.meta.risk], ["/meta/confidence", each.meta.confidence], ...leaves(each.data, "/data")]));
@@ -189,7 +189,7 @@ export function spread(envelopes: Envelope[]): FieldSpread[] {
   return fields.sort((one, other) => Number(other.values.length > 1) - Number(one.values.length > 1));
 }
 
-/** The middle of some figures. */
+/** The median of some figures. */
 export function median(figures: number[]): number | null {
   if (figures.length === 0) return null;
   const sorted = figures.toSorted((one, other) => one - other);
@@ -206,7 +206,7 @@ export interface Summary {
   tokens: number;
 }
 
-/** What some envelopes took and were worth together. */
+/** The cost, duration and verdicts of some envelopes together. */
 export function summary(envelopes: Envelope[]): Summary {
   const good = envelopes.filter((each) => each.ok);
   const known = envelopes.map((each) => each.meta.usage?.cost).filter((each) => each !== undefined);
@@ -221,19 +221,19 @@ export function summary(envelopes: Envelope[]): Summary {
   };
 }
 
-/** What two envelopes are compared by. */
+/** The part of an envelope that is compared. */
 export function comparable(envelope: Envelope): Json {
   if (!envelope.ok) return { ok: false, error: { code: envelope.error.code } };
   return { ok: true, meta: { risk: envelope.meta.risk, confidence: envelope.meta.confidence }, data: envelope.data };
 }
 
-/** How many of some verdicts say that an answer is right; `null` where nobody judged. */
+/** The number of right answers among some verdicts; `null` if none was judged. */
 export function rightness(verdicts: (CaseVerdict | null)[]): { right: number; judged: number } | null {
   const given = verdicts.filter((each) => each !== null);
   return given.length === 0 ? null : { right: given.filter((each) => each.right).length, judged: given.length };
 }
 
-/** A case as an input of a comparison. */
+/** Converts a case to an input of a comparison. */
 export function inputOf({ set, id, input: value, expect }: Case): CompareInput {
   const input: CompareInput = { id: `${set}/${id}`, value, text: pretty(value), case: { set, id } };
   return expect === undefined ? input : { ...input, expect };

@@ -1,12 +1,12 @@
-// Text that somebody else wrote, made safe to look at: characters that hide or turn text are named, lines are cut to a length that
-// a browser lays out at once. Nothing here makes markup.
+// Makes untrusted text safe to display: names characters that hide or turn text, and cuts lines to a length that a browser can lay
+// out at once. Creates no markup.
 
-/** Characters that turn the direction of text, hide, or stand for nothing. */
+/** Characters that turn the direction of text or are invisible. */
 const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
 
 export interface Piece {
   text: string;
-  /** Whether it is the name of an invisible character. */
+  /** True for the name of an invisible character. */
   isControl: boolean;
 }
 
@@ -14,7 +14,7 @@ function nameOf(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
-/** A text in pieces, with hidden characters by their names. */
+/** Splits a text into pieces, with hidden characters replaced by their names. */
 export function pieces(text: string): Piece[] {
   const found: Piece[] = [];
   let from = 0;
@@ -27,19 +27,19 @@ export function pieces(text: string): Piece[] {
   return found;
 }
 
-/** The same in one text, for places that hold nothing but text. */
+/** Does the same for places that only accept plain text. */
 export function plain(text: string): string {
   return text.replace(HIDDEN, (character) => `⟨${nameOf(character)}⟩`);
 }
 
-/** The end of a cut that splits no character. */
+/** Returns the end of a cut that splits no character. */
 export function cutAt(text: string, most: number): number {
   if (text.length <= most) return text.length;
   const last = text.charCodeAt(most - 1);
   return last >= 0xd800 && last < 0xdc00 ? most - 1 : most;
 }
 
-/** Where the rows of a text begin: at every line, and within a line after so many characters. */
+/** Returns the starts of the rows of a text: at every line, and in long lines after a fixed number of characters. */
 export function rowStarts(text: string, width: number): Uint32Array {
   const starts: number[] = [];
   let from = 0;
@@ -54,7 +54,7 @@ export function rowStarts(text: string, width: number): Uint32Array {
   return Uint32Array.from(starts);
 }
 
-/** The text of one row. */
+/** Returns the text of one row. */
 export function row(text: string, starts: Uint32Array, index: number): string {
   const from = starts[index] ?? text.length;
   const to = index + 1 < starts.length ? (starts[index + 1] as number) : text.length;

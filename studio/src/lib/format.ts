@@ -1,4 +1,4 @@
-// Figures and times as people read them, in the language of the browser where that matters.
+// Formats figures and times for people, in the language of the browser where that matters.
 
 import type { Json, Usage } from "./wire";
 
@@ -17,7 +17,7 @@ export function duration(ms: number | null | undefined): string {
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
-/** A confidence, with two digits as the contract has it. */
+/** Formats a confidence with two digits, as in the contract. */
 export function share(value: number | null | undefined): string {
   return value === null || value === undefined ? "–" : value.toFixed(2);
 }
@@ -26,7 +26,7 @@ export function percent(value: number): string {
   return `${Math.round(value * 100)} %`;
 }
 
-/** An amount of money; small amounts keep two digits that count. */
+/** Formats an amount of money; small amounts keep two significant digits. */
 export function money(amount: string | number | null | undefined, currency = "USD"): string {
   if (amount === null || amount === undefined || amount === "") return "–";
   const value = Number(amount);
@@ -50,7 +50,7 @@ const today = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-d
 const earlier = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 
-/** When it was: the time of today, else the day as well. */
+/** Formats a time: for today the time only, else with the day. */
 export function moment(at: string): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return at;
@@ -62,7 +62,7 @@ export function exactMoment(at: string): string {
   return Number.isNaN(date.getTime()) ? at : full.format(date);
 }
 
-/** The word of a risk, which may be one of the module's own. */
+/** The word for a risk, which may be a custom one of the module. */
 export function riskWord(risk: Json | undefined): string {
   if (typeof risk === "string") return risk;
   if (typeof risk === "object" && risk !== null && !Array.isArray(risk)) return String(Object.values(risk)[0] ?? "custom");

@@ -1,23 +1,23 @@
-// The input of a run, as a value and as the text that is sent: a form changes the one, a text field the other, and both are always
-// the same. Bytes of dropped files stay outside of both, under a name; they are put in when a request is written.
+// The input of a run, as a value and as the text to send. A form changes the value, a text field the text; both always match. Bytes
+// of dropped files are stored separately under a name, and are inserted when a request is written.
 
 import { bytes as size } from "./format";
 import { parsed, pretty } from "./json";
 import type { Json } from "./wire";
 
-/** A file that was dropped. */
+/** A dropped file. */
 export interface Attached {
   name: string;
   type: string;
   base64: string;
-  /** Shows it in the page. */
+  /** The address for its preview. */
   url: string;
 }
 
-/** Files by what stands in their place. */
+/** Files by their placeholders. */
 const attached = new Map<string, Attached>();
 
-/** The file that a value stands for. */
+/** Returns the file behind a placeholder. */
 export function attachedFile(token: unknown): Attached | undefined {
   return typeof token === "string" ? attached.get(token) : undefined;
 }
@@ -25,16 +25,16 @@ export function attachedFile(token: unknown): Attached | undefined {
 async function base64(file: Blob): Promise<string> {
   const all = new Uint8Array(await file.arrayBuffer());
   let text = "";
-  // In pieces that fit into the arguments of one call, and that base64 can be cut at.
+  // In pieces that fit into the arguments of one call, and whose base64 can be joined.
   const piece = 0x8000 - (0x8000 % 3);
   for (let from = 0; from < all.length; from += piece) text += btoa(String.fromCharCode(...all.subarray(from, from + piece)));
   return text;
 }
 
-/** What a preview may be of. A picture that is a document, such as SVG, gets no address: opened by itself it would be a page of this origin. */
+/** The types with a preview. A picture that is a document, such as SVG, has none: opened directly, it would be a page of this origin. */
 const PREVIEWED = /^(image\/(png|jpeg|gif|webp|avif)|audio\/.*|video\/.*)$/;
 
-/** Takes a file in; what comes back stands for its bytes. */
+/** Stores a file and returns its placeholder. */
 export async function attach(file: File): Promise<{ token: string; type: string }> {
   const made: Attached = { name: file.name, type: file.type, base64: await base64(file), url: PREVIEWED.test(file.type) ? URL.createObjectURL(file) : "" };
   const same = [...attached].find(([, each]) => each.base64 === made.base64 && each.name === made.name);
@@ -44,7 +44,7 @@ export async function attach(file: File): Promise<{ token: string; type: string 
   return { token, type: made.type };
 }
 
-/** A text of JSON with the bytes of files in the place of their names. */
+/** Replaces the placeholders in a JSON text with the bytes of the files. */
 export function withFiles(text: string): string {
   let whole = text;
   for (const [token, file] of attached) whole = whole.replaceAll(JSON.stringify(token), `"${file.base64}"`);
@@ -54,7 +54,7 @@ export function withFiles(text: string): string {
 export class InputText {
   text = $state("{}");
   value = $state.raw<Json>({});
-  /** Why the text is no JSON; the value is then the last that was. */
+  /** The reason why the text is not JSON. The value is then the last valid one. */
   problem = $state("");
 
   constructor(value: Json = {}) {
@@ -78,7 +78,7 @@ export class InputText {
     }
   }
 
-  /** What is sent. */
+  /** The text to send. */
   get whole(): string {
     return withFiles(this.text);
   }

@@ -1,4 +1,4 @@
-// Values of JSON: places in them, whether two are the same, what differs, and how they are written. Never changes a value in place.
+// Helpers for JSON values: places, equality, differences and formatting. Values are never changed in place.
 
 import type { Change, Json, JsonObject } from "./wire";
 
@@ -6,18 +6,18 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The JSON pointer of a place within another. */
+/** The JSON pointer of a member of a place. */
 export function below(path: string, member: string | number): string {
   return `${path}/${String(member).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 }
 
-/** The names along a JSON pointer. */
+/** The member names of a JSON pointer. */
 export function names(pointer: string): string[] {
   if (pointer === "") return [];
   return pointer.slice(1).split("/").map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
-/** What stands at a JSON pointer. */
+/** The value at a JSON pointer. */
 export function at(value: unknown, pointer: string): unknown {
   let here: unknown = value;
   for (const name of names(pointer)) {
@@ -28,10 +28,10 @@ export function at(value: unknown, pointer: string): unknown {
   return here;
 }
 
-/** How deep a stream may reach into its data. */
+/** The maximum depth that a stream may reach in its data. */
 const DEEPEST = 64;
 
-/** The data of a stream with a text appended at a dotted place such as `data.items.0.name`. */
+/** Appends a text to the data of a stream, at a dotted path such as `data.items.0.name`. */
 export function assignAt(data: JsonObject, field: string, text: string): JsonObject {
   const path = field.split(".").slice(1);
   if (path.length === 0 || path.length > DEEPEST) return data;
@@ -51,7 +51,7 @@ export function assignAt(data: JsonObject, field: string, text: string): JsonObj
   return { ...data, [first]: grown(data[first], 1) };
 }
 
-/** Whether two values are the same, whatever the order of members. */
+/** Returns whether two values are equal, regardless of the order of members. */
 export function same(one: unknown, other: unknown): boolean {
   if (one === other) return true;
   if (Array.isArray(one) && Array.isArray(other)) {
@@ -63,7 +63,7 @@ export function same(one: unknown, other: unknown): boolean {
   return members.every((name) => Object.hasOwn(other, name) && same(one[name], other[name]));
 }
 
-/** What differs between two values, place by place, in the order of the first. */
+/** The differences between two values, in the order of the first one. */
 export function differences(before: Json | undefined, after: Json | undefined, path = ""): Change[] {
   if (same(before, after)) return [];
   if (isObject(before) && isObject(after)) {
@@ -84,7 +84,7 @@ function own(object: JsonObject, name: string): Json | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-/** Every value without members, with its place. */
+/** All values without members, with their places. */
 export function leaves(value: Json, path = ""): [string, Json][] {
   if (isObject(value) && Object.keys(value).length > 0) {
     return Object.entries(value).flatMap(([name, each]) => leaves(each, below(path, name)));
@@ -93,7 +93,7 @@ export function leaves(value: Json, path = ""): [string, Json][] {
   return [[path, value]];
 }
 
-/** A value as people read it: short lists and objects on one line. */
+/** Formats a value for people: short lists and objects on one line. */
 export function pretty(value: unknown, width = 72): string {
   const written = (each: unknown, indent: string): string => {
     const short = JSON.stringify(each) ?? "null";
@@ -106,7 +106,7 @@ export function pretty(value: unknown, width = 72): string {
   return written(value, "");
 }
 
-/** What fits on one line, with room between its members. */
+/** Formats a value on one line, with a space between its members. */
 function spaced(value: unknown, short: string): string {
   if (typeof value !== "object" || value === null) return short;
   if (Array.isArray(value)) return `[${value.map((each) => spaced(each, JSON.stringify(each) ?? "null")).join(", ")}]`;
@@ -114,7 +114,7 @@ function spaced(value: unknown, short: string): string {
   return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
 }
 
-/** What a text is as JSON, or why it is none. */
+/** Parses a text as JSON, or returns the reason why it is invalid. */
 export function parsed(text: string): { value: Json } | { problem: string } {
   try {
     return { value: JSON.parse(text) as Json };
@@ -123,7 +123,7 @@ export function parsed(text: string): { value: Json } | { problem: string } {
   }
 }
 
-/** A value in a few words, for cells of tables. */
+/** A short form of a value, for cells of tables. */
 export function brief(value: unknown, most = 80): string {
   const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;

@@ -1,27 +1,27 @@
-// Shortcuts: each page says what its keys do, and the help lists exactly that. Single letters work only outside of fields, and can
-// be turned off, since people who speak to their computer would set them off by talking.
+// Shortcuts: each page declares its own, and the help lists exactly these. Single letters work only outside of fields. They can be
+// turned off, because voice control would trigger them.
 
 export interface Shortcut {
-  /** As it is shown and compared: `a`, `Ctrl+Enter`, `g r`, `Escape`. */
+  /** The key as displayed and compared: `a`, `Ctrl+Enter`, `g r`, `Escape`. */
   keys: string;
   does: string;
   act: () => void;
-  /** Whether it also works while something is typed into a field. */
+  /** True if it also works in a text field. */
   inFields?: boolean;
 }
 
 class Keys {
-  /** The shortcuts of what is shown, by where they come from. */
+  /** The active shortcuts, by their component. */
   groups = $state<Record<string, Shortcut[]>>({});
   lettersOn = $state(true);
   help = $state(false);
 }
 
 export const keys = new Keys();
-/** The first of two keys, while the second is awaited. */
+/** The first of two keys, until the second one is pressed. */
 let begun = "";
 
-/** Adds shortcuts while a component is there: `$effect(() => shortcuts("Run", […]))`. */
+/** Adds shortcuts while a component is mounted: `$effect(() => shortcuts("Run", […]))`. */
 export function shortcuts(group: string, list: Shortcut[]): () => void {
   keys.groups[group] = list;
   return () => {
@@ -34,7 +34,7 @@ function isField(target: EventTarget | null): boolean {
   return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
 }
 
-/** Checkboxes and radio buttons take no letters. */
+/** Checkboxes and radio buttons accept no letters. */
 function takesLetters(target: EventTarget | null): boolean {
   if (target instanceof HTMLInputElement) return !["checkbox", "radio", "button", "file", "range"].includes(target.type);
   return isField(target);
@@ -55,7 +55,7 @@ function find(combination: string, typing: boolean): Shortcut | undefined {
 
 addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.isComposing) return;
-  // A dialog is a world of its own; it closes by itself.
+  // A dialog has its own keys; Escape closes it without this code.
   if (document.querySelector("dialog[open]") !== null) return;
   const key = pressed(event);
   const typing = takesLetters(event.target);

@@ -1,5 +1,5 @@
-// Where in the page one is: `#/page/part?name=value`. The address is the state, so that every view can be linked and the browser's
-// own buttons work. What is typed is never in the address, unless a share link is asked for.
+// The current place in the page: `#/page/part?name=value`. The address is the state, so every view can be linked and the browser's
+// buttons work. Typed text is only in the address if the user requests a share link.
 
 export const PAGES = ["run", "compare", "modules", "runs", "review"] as const;
 export type Page = (typeof PAGES)[number];
@@ -11,7 +11,7 @@ class Route {
 }
 
 export const route = new Route();
-/** What was read last; one step of the browser is told by two events. */
+/** The last address that was read, because the browser reports one step with two events. */
 let seen: string | null = null;
 
 function read(): void {
@@ -21,7 +21,7 @@ function read(): void {
   const [page = "", ...part] = path.split("/");
   const decoded = part.map((each) => decode(each)).join("/");
   const known = PAGES.find((each) => each === page);
-  // The part first: a page that is shown reads it at once.
+  // The part comes first, because a new page reads it at once.
   route.part = known === undefined ? "" : decoded;
   route.query = Object.fromEntries(new URLSearchParams(query));
   route.page = known ?? "run";
@@ -35,14 +35,14 @@ function decode(text: string): string {
   }
 }
 
-/** The address of a place in the page. */
+/** Returns the address of a place in the page. */
 export function linkTo(page: Page, part = "", query: Record<string, string> = {}): string {
   const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString();
   const place = part === "" ? page : `${page}/${encodeURIComponent(part)}`;
   return `#/${place}${search === "" ? "" : `?${search}`}`;
 }
 
-/** Goes to a place; `replace` leaves no step to go back to. */
+/** Goes to a place; `replace` adds no entry to the history. */
 export function go(page: Page, part = "", query: Record<string, string> = {}, replace = false): void {
   const address = linkTo(page, part, query);
   if (location.hash === address) return;

@@ -1,16 +1,16 @@
-// What a JSON Schema asks for, as far as a form needs to know: references followed, `allOf` joined, and the kind of field that
-// fits. Judges no value: that is the server's word.
+// Reads a JSON Schema for a form: follows references, merges `allOf`, and selects the kind of each field. Validates no value; the
+// server does.
 
 import { at, isObject } from "./json";
 import type { Json, JsonObject, Schema } from "./wire";
 
-/** A schema whose references are followed. */
+/** A schema with its references resolved. */
 export type Shape = { [keyword: string]: unknown };
 
-/** References that are followed one after the other. */
+/** The maximum number of references in a row. */
 const LONGEST_CHAIN = 32;
 
-/** A schema without `$ref` and `allOf` at its top. */
+/** Resolves `$ref` and `allOf` at the top of a schema. */
 export function resolved(schema: Schema | undefined, root: JsonObject): Shape {
   let here: Shape = isObject(schema) ? schema : {};
   for (let step = 0; step < LONGEST_CHAIN; step += 1) {
@@ -43,7 +43,7 @@ function joined(one: Shape, other: Shape): Shape {
 export type Kind =
   | "media" | "media-list" | "enum" | "open-enum" | "choice" | "object" | "list" | "text" | "number" | "boolean" | "const" | "json";
 
-/** The field that fits a schema. */
+/** Returns the kind of field for a schema. */
 export function kindOf(shape: Shape, root: JsonObject): Kind {
   if ("const" in shape) return "const";
   if (isMedia(shape, root)) return "media";
@@ -51,7 +51,7 @@ export function kindOf(shape: Shape, root: JsonObject): Kind {
   const options = choices(shape, root);
   if (options.length > 0) {
     if (openEnum(shape, root) !== null) return "open-enum";
-    // Branches that only add conditions to an object leave it one object.
+    // Branches that only add conditions to an object do not make it a choice.
     const adds = options.every((each) => typeOf(each) === "" && !("enum" in each) && !("const" in each));
     if (!(adds && isObject(shape["properties"]))) return "choice";
   }
@@ -72,7 +72,7 @@ export function kindOf(shape: Shape, root: JsonObject): Kind {
   }
 }
 
-/** The one type of a schema; `""` where it leaves several. */
+/** The single type of a schema; `""` if it allows several. */
 export function typeOf(shape: Shape): string {
   const type = shape["type"];
   if (typeof type === "string") return type;
@@ -94,12 +94,12 @@ export function choices(shape: Shape, root: JsonObject): Shape[] {
 
 export interface OpenEnum {
   values: Json[];
-  /** The member that holds a value which is not listed. */
+  /** The member that holds an unlisted value. */
   tag: string;
   custom: Shape;
 }
 
-/** An enum that may be extended: listed values, or an object of a tag and a reason. */
+/** An extensible enum: listed values, or an object with a tag and a reason. */
 export function openEnum(shape: Shape, root: JsonObject): OpenEnum | null {
   const options = choices(shape, root);
   if (options.length !== 2) return null;
@@ -111,7 +111,7 @@ export function openEnum(shape: Shape, root: JsonObject): OpenEnum | null {
   return tag !== undefined && members.length === 1 ? { values: listed["enum"] as Json[], tag, custom } : null;
 }
 
-/** Whether a schema describes media: an object with a `type` of `url`, `base64` or the like. */
+/** Returns whether a schema describes media: an object with a `type` of `url`, `base64` or the like. */
 export function isMedia(shape: Shape, root: JsonObject): boolean {
   const types = new Set<unknown>();
   const collect = (each: Shape) => {
@@ -126,7 +126,7 @@ export function isMedia(shape: Shape, root: JsonObject): boolean {
   return types.has("base64") || (types.has("url") && types.has("file"));
 }
 
-/** What a field is called: its title, else its name as words. */
+/** The label of a field: its title, else its name as words. */
 export function labelOf(shape: Shape, name: string): string {
   const title = shape["title"];
   return typeof title === "string" && title !== "" ? title : name;
@@ -146,7 +146,7 @@ export function isRequired(shape: Shape, name: string): boolean {
   return Array.isArray(shape["required"]) && shape["required"].includes(name);
 }
 
-/** What an empty field begins with. Only what is required is filled in. */
+/** The initial value of a field. Only required members are filled in. */
 export function beginning(schema: Schema | undefined, root: JsonObject, depth = 0): Json {
   const shape = resolved(schema, root);
   if ("default" in shape) return structuredClone(shape["default"] as Json);
@@ -182,7 +182,7 @@ export function beginning(schema: Schema | undefined, root: JsonObject, depth = 
   }
 }
 
-/** The first branch that a value looks like; the first of all where none does. */
+/** The first branch that a value matches, else the first of all. */
 export function branchOf(options: Shape[], value: Json, root: JsonObject): number {
   const fits = options.findIndex((shape) => looksLike(shape, value, root));
   return Math.max(0, fits);

@@ -1,13 +1,13 @@
-// Links that restore an input: compressed, in the part of the address that no server ever sees.
+// Links that restore an input. It is compressed in the fragment of the address, which is never sent to a server.
 
-/** Longer links are cut off somewhere on their way. */
+/** The maximum length of a link. Some programs truncate longer ones. */
 export const LONGEST = 8000;
 
-/** The most that a link may hold once it is unpacked, and the most letters that are looked at. */
+/** The maximum size of the unpacked input, and the maximum number of letters to unpack. */
 const MOST = 1_000_000;
 const MOST_LETTERS = 100_000;
 
-/** Sends bytes through a stream; `null` as soon as more comes out than anybody wants. */
+/** Sends bytes through a stream; returns `null` if the output exceeds the limit. */
 async function through(bytes: Uint8Array<ArrayBuffer>, stream: GenericTransformStream, most = Number.POSITIVE_INFINITY): Promise<Uint8Array | null> {
   const reader = new Blob([bytes]).stream().pipeThrough(stream as ReadableWritablePair<Uint8Array, Uint8Array>).getReader();
   const pieces: Uint8Array<ArrayBuffer>[] = [];
@@ -23,7 +23,7 @@ async function through(bytes: Uint8Array<ArrayBuffer>, stream: GenericTransformS
   }
 }
 
-/** A text as it stands in a link. */
+/** Encodes a text for a link. */
 export async function packed(text: string): Promise<string> {
   const bytes = (await through(new TextEncoder().encode(text), new CompressionStream("deflate-raw"))) ?? [];
   let letters = "";
@@ -31,7 +31,7 @@ export async function packed(text: string): Promise<string> {
   return btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The text of a link; `null` if it is none, or would be more than anybody types. */
+/** Decodes the text of a link; `null` if it is invalid or too long. */
 export async function unpacked(link: string): Promise<string | null> {
   if (link.length > MOST_LETTERS) return null;
   try {

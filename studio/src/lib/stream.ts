@@ -1,18 +1,18 @@
-// A run whose answer grows: reads server-sent events of one request, tells what came, and ends with one envelope. Stopping
-// tells the server first, so that no model goes on writing for nobody.
+// A run with a streamed answer: reads the server-sent events of one request, reports each one, and ends with one envelope. A stop
+// first cancels the run on the server, so that the model does not continue.
 
 import { address, failureOf, isEnvelope, noAnswer, refuse, runBody, send } from "./api";
 import { assignAt } from "./json";
 import type { Chunk, Envelope, JsonObject, RunOptions } from "./wire";
 
-/** What is heard of a run before its end. */
+/** The callbacks of a running stream. */
 export interface Heard {
   /** The data so far; provisional. */
   data(data: JsonObject): void;
   progress(percent: number, stage: string, message: string): void;
 }
 
-/** The events of a body, as they come. What was cut in the middle is left out. */
+/** The events of a body in their order. An incomplete event is left out. */
 async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<Chunk> {
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
   let rest = "";
@@ -35,7 +35,7 @@ async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<Chunk> 
   }
 }
 
-/** The envelope that a last chunk is; `null` for every other one. */
+/** Returns the envelope of a last chunk; `null` for all others. */
 function envelopeOf(chunk: Chunk): Envelope | null {
   if (chunk.final && chunk.meta && chunk.data) {
     const meta = chunk.usage === undefined ? chunk.meta : { usage: chunk.usage, ...chunk.meta };
@@ -47,7 +47,7 @@ function envelopeOf(chunk: Chunk): Envelope | null {
   return null;
 }
 
-/** Runs a module and tells what grows. */
+/** Runs a module and reports the growing answer. */
 export async function stream(
   module: string, input: string, options: RunOptions, heard: Heard, stopped: AbortSignal,
 ): Promise<Envelope> {
@@ -55,7 +55,7 @@ export async function stream(
   let session: string | null = null;
   const stop = () => {
     if (session === null) return connection.abort();
-    // The stream then ends by itself, with the envelope of a run that was cancelled.
+    // The stream then ends with the envelope of a cancelled run.
     send(address(`v1/streams/${encodeURIComponent(session)}`), { method: "DELETE" }).catch(() => connection.abort());
   };
   stopped.addEventListener("abort", stop);

@@ -1,15 +1,15 @@
-// What differs between two texts, line by line and within a line word by word. Bounded: texts whose difference is too large to
-// search are told as all of the one and all of the other.
+// Compares two texts by lines, and changed lines by words. Bounded: if the search for differences would take too long, the whole
+// first text counts as removed and the whole second one as added.
 
 export interface DiffPart {
   kind: "same" | "out" | "in";
   text: string;
 }
 
-/** Steps that a search may take before it is given up. */
+/** The maximum number of steps of a search. */
 const MOST_STEPS = 4_000_000;
 
-/** The shortest way from one list to another, by Myers' algorithm: pairs of what stays, what goes and what comes. */
+/** The shortest edit script between two lists, by Myers' algorithm: kept, removed and added items. */
 export function listDiff(one: string[], other: string[]): DiffPart[] {
   let begin = 0;
   while (begin < one.length && begin < other.length && one[begin] === other[begin]) begin += 1;
@@ -72,12 +72,12 @@ function walkBack(one: string[], other: string[], trail: Map<number, number>[], 
 }
 
 export interface LineDiff extends DiffPart {
-  /** The number of the line in the first text, in the second; `null` where it is not there. */
+  /** The line numbers in the first and the second text; `null` if it is absent there. */
   before: number | null;
   after: number | null;
 }
 
-/** Two texts line by line. */
+/** Compares two texts line by line. */
 export function lineDiff(before: string, after: string): LineDiff[] {
   let [one, other] = [0, 0];
   return listDiff(before.split("\n"), after.split("\n")).map((part) => ({
@@ -87,7 +87,7 @@ export function lineDiff(before: string, after: string): LineDiff[] {
   }));
 }
 
-/** Only the lines that differ, with some around them; `null` stands for lines that were left out. */
+/** Only the changed lines with some context; `null` marks omitted lines. */
 export function hunks(lines: LineDiff[], around = 3): (LineDiff | null)[] {
   const near = lines.map(() => false);
   lines.forEach((line, index) => {
@@ -102,10 +102,10 @@ export function hunks(lines: LineDiff[], around = 3): (LineDiff | null)[] {
   return shown;
 }
 
-/** The longest text whose words are compared. */
+/** The maximum length of texts that are compared by words. */
 const LONGEST = 20_000;
 
-/** Two short texts word by word. */
+/** Compares two short texts word by word. */
 export function wordDiff(before: string, after: string): DiffPart[] {
   if (before.length + after.length > LONGEST) {
     return [{ kind: "out", text: before }, { kind: "in", text: after }];

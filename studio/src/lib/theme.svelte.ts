@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it. The choice is the only thing that the page keeps in the browser beyond the session.
+// The colour theme: light, dark, or that of the system. Apart from the session, the page stores only this choice in the browser.
 
 export type Theme = "system" | "light" | "dark";
 const NAME = "cogn-studio-theme";
@@ -7,7 +7,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 class Look {
   chosen = $state<Theme>("system");
   system = $state<"light" | "dark">(dark.matches ? "dark" : "light");
-  /** What is shown. */
+  /** The visible theme. */
   get shown(): "light" | "dark" {
     return this.chosen === "system" ? this.system : this.chosen;
   }
@@ -22,11 +22,11 @@ export function choose(theme: Theme): void {
     if (theme === "system") localStorage.removeItem(NAME);
     else localStorage.setItem(NAME, theme);
   } catch {
-    // A browser that keeps nothing still shows what was chosen.
+    // A browser without storage still applies the choice.
   }
 }
 
-/** What the button leads to next. */
+/** The theme that the button selects next. */
 export function next(): Theme {
   return look.shown === "dark" ? "light" : "dark";
 }

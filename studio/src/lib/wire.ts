@@ -1,4 +1,4 @@
-// What goes over the wire between the page and the server: envelopes, chunks, modules, runs, reviews. Types only; nothing here runs.
+// The types of messages between the page and the server: envelopes, chunks, modules, runs, reviews. Contains no code.
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type JsonObject = { [name: string]: Json };
@@ -18,7 +18,7 @@ export interface RunWarning {
 
 export interface Meta {
   confidence: number | null;
-  /** A word, or `{custom, reason}`. */
+  /** A plain value, or `{custom, reason}`. */
   risk: Json;
   explain: string;
   trace_id?: string;
@@ -118,10 +118,10 @@ export interface Model {
   price: Price | null;
 }
 
-/** Files that take the place of those on disk for one run. */
+/** Files that replace those on disk for one run. */
 export type Draft = Record<string, string>;
 
-/** A form of a module that can be run. */
+/** A version of a module that can be run. */
 export interface ModuleVersion {
   id: string;
   version: string | null;
@@ -136,7 +136,7 @@ export interface RunOptions {
   model?: string;
   draft?: Draft;
   version?: string;
-  /** The server remembers what the model writes, for a test that is kept of the answer. */
+  /** The server stores the model's reply, for a test made of the answer. */
   record?: boolean;
   receipt?: boolean;
   no_cache?: boolean;
@@ -148,7 +148,7 @@ export interface Preview {
   ceiling: { cost: string; currency: string } | null;
 }
 
-/** A model call: its prompt, or the modules whose answers it depends on, or why none is sent. */
+/** A model call: its prompt, the modules whose answers it needs first, or the reason why no prompt is sent. */
 export interface PreviewedCall {
   module: string;
   instructions?: string;
@@ -212,7 +212,7 @@ export interface Case {
   expect?: Json;
 }
 
-/** How an answer compares with what its case expects. */
+/** The comparison of an answer with the expectation of its case. */
 export interface CaseVerdict {
   right: boolean;
   wrong: { place: string; expected: string; got: string }[];
@@ -331,7 +331,7 @@ export interface CalibrationFigures {
   curve: [number, number][];
 }
 
-/** All decisions together, and each module and model by itself: what one is worth says nothing of another. */
+/** All decisions together, and each module and model separately, because confidence differs between them. */
 export interface Calibration extends CalibrationFigures {
   models: (CalibrationFigures & { module: string; model: string })[];
 }

@@ -1,5 +1,5 @@
-// What is being tried: a module, its input, drafts of its files, and the run that goes on. Pages share it, so that a draft that
-// was begun in one can be run in another, and a graph lights up wherever it is shown.
+// The state of a trial: a module, its input, drafts of its files, and the current run. Pages share it: a draft of one page can be
+// run on another, and every graph shows the progress.
 
 import * as api from "./api";
 import { announce, app } from "./app.svelte";
@@ -20,7 +20,7 @@ class Workbench {
   input = new InputText();
   model = $state("");
   streaming = $state(true);
-  /** Files that were changed and not saved, by module. */
+  /** Changed and unsaved files, by module. */
   drafts = $state<Record<string, Draft>>({});
 
   running = $state(false);
@@ -28,14 +28,14 @@ class Workbench {
   stage = $state("");
   live = $state.raw<JsonObject | null>(null);
   envelope = $state.raw<Envelope | null>(null);
-  /** How far each part of a composition is. */
+  /** The progress of each part of a composition. */
   parts = $state<Record<string, PartState>>({});
   private stopper = new AbortController();
   private inputs: Record<string, string> = {};
-  /** Counts what was asked for; only the last counts. */
+  /** Counts the requests; only the result of the last one is used. */
   private asked = 0;
 
-  /** The input contract, with the context that the manifest takes where the schema does not say it. */
+  /** The input contract. It includes the context of the manifest if the schema does not describe it. */
   get schema(): Schema {
     const section = this.description?.schema["input"];
     return isObject(section) ? withContext(section, this.description?.manifest ?? {}) : {};
@@ -45,21 +45,21 @@ class Workbench {
     return this.description?.schema ?? {};
   }
 
-  /** What runs use of the changed files: those that a module is made of. */
+  /** The changed files that a run uses: those that belong to the module. */
   get draft(): Draft | null {
     return runnable(this.drafts[this.module]);
   }
 
-  /** What a file chooser offers. */
+  /** The file types of a file chooser. */
   get accept(): string {
     const modalities = this.description?.manifest["modalities"];
     const kinds = isObject(modalities) && Array.isArray(modalities["input"]) ? modalities["input"] : [];
     return kinds.filter((each) => each !== "text").map((each) => (each === "document" ? "application/pdf" : `${String(each)}/*`)).join(",");
   }
 
-  /** Takes up another module. What was typed for the last one is there when it comes back. */
+  /** Selects another module. The input of the previous one is restored when it is selected again. */
   async choose(name: string, input?: string): Promise<void> {
-    // One that is there, or on its way, is not asked for again: what was typed meanwhile would go.
+    // A module that is loaded or loading is not requested again, because new input would be lost.
     if (this.module === name && this.failure === null && input === undefined) return;
     if (this.description !== null) this.inputs[this.module] = this.input.text;
     this.stop();
@@ -82,7 +82,7 @@ class Workbench {
     } catch (thrown) {
       if (this.asked !== mine) return;
       this.failure = api.failureOf(thrown);
-      // A module that is broken can still be tried as the draft that mends it.
+      // A broken module can still be run as the draft that repairs it.
       const mended = this.draft === null ? null : await described(name, this.draft);
       if (this.asked !== mine || mended === null) return;
       this.description = mended;
@@ -91,7 +91,7 @@ class Workbench {
     }
   }
 
-  /** Changes a file for runs from here on; `null` takes the change back. */
+  /** Changes a file for later runs; `null` reverts the change. */
   setDraft(file: string, text: string | null, module = this.module): void {
     const { [file]: _, ...rest } = this.drafts[module] ?? {};
     this.drafts[module] = text === null ? rest : { ...rest, [file]: text };
@@ -120,7 +120,7 @@ class Workbench {
     const heard = {
       data: (data: JsonObject) => {
         grown = data;
-        // As often as the screen is drawn, and no more.
+        // At most once per frame.
         frame ||= requestAnimationFrame(() => {
           frame = 0;
           if (this.running) this.live = grown;
@@ -158,7 +158,7 @@ class Workbench {
   }
 }
 
-/** What a draft says of a module that the server cannot describe; `null` if its contract cannot be read either. */
+/** Describes a module from its draft if the server cannot; `null` if the contract of the draft is unreadable, too. */
 async function described(name: string, draft: Draft): Promise<ModuleDescription | null> {
   const saved = await api.files(name).catch(() => null);
   const text = draft["schema.json"] ?? saved?.files.find((each) => each.path === "schema.json")?.text ?? "";
@@ -166,16 +166,16 @@ async function described(name: string, draft: Draft): Promise<ModuleDescription 
   return "value" in schema && isObject(schema.value) ? { name, format: "", manifest: {}, schema: schema.value, warnings: [] } : null;
 }
 
-/** Files that a run can take in place of those on disk. */
+/** Files that can replace those on disk for a run. */
 const DRAFTED = ["prompt.md", "schema.json", "module.yaml"];
 
-/** The part of changed files that a run can use; `null` if there is none. */
+/** The changed files that a run can use; `null` if there are none. */
 export function runnable(changed: Draft | undefined): Draft | null {
   const usable = Object.entries(changed ?? {}).filter(([file]) => DRAFTED.includes(file));
   return usable.length > 0 ? Object.fromEntries(usable) : null;
 }
 
-/** What a screen reader is told at the end of a run. */
+/** The text for a screen reader at the end of a run. */
 export function spoken(envelope: Envelope): string {
   const took = envelope.meta.latency_ms === undefined ? "" : `, after ${duration(envelope.meta.latency_ms)}`;
   if (!envelope.ok) return `Failed: ${envelope.error.message}${took}`;

@@ -1,4 +1,5 @@
-"""`python -m cogn`, `cog` and `cognitive-runtime`: become the program, so that signals, terminal and exit code are its own."""
+"""`python -m cogn`, `cog` and `cognitive-runtime`: replace this process by the program, so that it gets the signals
+and the terminal."""
 
 import os
 import subprocess
@@ -8,7 +9,7 @@ from ._binary import binary
 
 
 def main() -> None:
-    """Starts the program with the arguments of this process, and ends as it ends."""
+    """Starts the program with the arguments of this process, and ends with its exit code."""
     try:
         program = binary()
     except FileNotFoundError as error:

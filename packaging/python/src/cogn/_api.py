@@ -26,7 +26,7 @@ def _key(module: AnyModule) -> str:
 def run_module(
     module: AnyModule, input: Mapping[str, Any] | None = None, *, runtime: Runtime | None = None, **options: Unpack[RunOptions]
 ) -> Envelope:
-    """Runs a module, by name, by path or loaded. The answer is an envelope, also where everything failed."""
+    """Runs a module, by name, by path or loaded. The answer is always an envelope, even if the run fails."""
     return (runtime or default()).run(_key(module), input, **options)
 
 
@@ -38,12 +38,12 @@ async def run_module_async(
 
 
 def load_module(name: Union[str, "os.PathLike[str]"], *, runtime: Runtime | None = None) -> Module[Any, dict[str, Any]]:
-    """A module by name or path. Raises `Failure` where there is none, or where its folder is broken."""
+    """A module by name or path. Raises `Failure` if there is none, or if its folder is broken."""
     return Module(name, runtime=runtime)
 
 
 def find_module(name: Union[str, "os.PathLike[str]"], *, runtime: Runtime | None = None) -> Module[Any, dict[str, Any]] | None:
-    """The same, and `None` where there is none. `path` is its folder, `None` for a module that comes with the program."""
+    """Finds a module; returns `None` if there is none. `path` is its folder, or `None` for a bundled module."""
     try:
         return load_module(name, runtime=runtime)
     except Failure as failure:

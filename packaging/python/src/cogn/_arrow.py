@@ -1,6 +1,6 @@
 """Envelopes as an Arrow column: one struct per row, in which failures are values like others. Needs pyarrow, when it is used.
 
-The column has what people filter and join by, typed, and in `json` the whole envelope as the runtime wrote it: nothing is lost.
+The column has typed members for filters and joins. Its member `json` has the whole envelope as the runtime wrote it.
 A value that does not fit its type (an answer that no schema checked) is null; it never stops a job.
 """
 
@@ -24,7 +24,8 @@ _LARGEST = 2**63
 
 
 class EnvelopeColumn:
-    """The type of a column, and how envelopes get into it. `data` is a shape of the native module, or `"json"`."""
+    """The type of a column, and the conversion of envelopes to it. `data` is a shape of the native module, or
+    `"json"`."""
 
     def __init__(self, data: Any) -> None:
         shape: list[Any] = [
@@ -60,7 +61,7 @@ def _arrow_type(shape: Any) -> Any:
         return plain[shape]
     if "list" in shape:
         return pa.list_(_arrow_type(shape["list"]))
-    # What is JSON text says so, for readers of the schema.
+    # The type marks JSON text, for readers of the schema.
     return pa.struct(
         [pa.field(name, _arrow_type(member), metadata={"cogn": "json"} if member == "json" else None) for name, member in shape["struct"]]
     )

@@ -1,4 +1,4 @@
-"""The bridge from runs to the event loop that asked for them: one for each loop, as long as the loop lives."""
+"""The bridge from runs to the event loop of their caller: one per loop, for the lifetime of the loop."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def bridge(loop: asyncio.AbstractEventLoop) -> "_native.Bridge":
     return known
 
 
-# The loops of a child are its own.
+# The child of a fork has separate loops.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_bridges.clear)

@@ -1,4 +1,4 @@
-"""Waits for work of the runtime in the background, on the event loop of the caller."""
+"""Awaits work of the runtime on the event loop of the caller."""
 
 from __future__ import annotations
 

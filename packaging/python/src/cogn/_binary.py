@@ -1,4 +1,5 @@
-"""Finds the program that came with this distribution. Looks at no `PATH`: another `cogn` there may be of another version."""
+"""Finds the program that came with this distribution. Ignores `PATH`, because a `cogn` found there may have another
+version."""
 
 from __future__ import annotations
 
@@ -10,17 +11,17 @@ _NAME = "cogn.exe" if sys.platform == "win32" else "cogn"
 
 
 def _folders() -> Iterator[str]:
-    # Where `pip` put it: in the scripts of this environment, or in those of `pip install --user`.
+    # `pip` installs it into the scripts of this environment, or into those of `pip install --user`.
     import sysconfig
 
     yield sysconfig.get_path("scripts")
     yield sysconfig.get_path("scripts", scheme=sysconfig.get_preferred_scheme("user"))
-    # With `pip install --target DIR` it lies in `DIR/bin`.
+    # With `pip install --target DIR` it is in `DIR/bin`.
     yield os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "bin")
 
 
 def binary() -> str:
-    """The path of the program. Raises `FileNotFoundError` if the installation has lost it."""
+    """The path of the program. Raises `FileNotFoundError` if it is missing from the installation."""
     folders = [folder for folder in _folders() if folder]
     for folder in folders:
         path = os.path.join(folder, _NAME)

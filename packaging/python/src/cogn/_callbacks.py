@@ -1,5 +1,6 @@
-"""Runs functions of the program that a run calls: providers and tools. Sync ones run on daemon threads of this module, async ones
-on the event loop that asked for the run, or on one of this module's own. Nothing that they raise leaves this module."""
+"""Runs functions of the program that a run calls: providers and tools. Sync functions run on daemon threads of this
+module. Async functions run on the event loop of the caller, or on a loop of this module. Their exceptions never leave
+this module."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _Job = Callable[[], None]
 
 
 class _Threads:
-    """Daemon threads that are made when they are needed. The interpreter waits for none of them at its end."""
+    """Daemon threads, created on demand. The interpreter does not wait for them at exit."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
@@ -45,12 +46,12 @@ class _Threads:
         job = self._next()
         while job is not None:
             job()
-            # A job knows its event loop, which must not live on for as long as this thread waits.
+            # A job refers to its event loop, which must not be kept alive while this thread waits.
             job = None
             job = self._waiting() or self._next()
 
     def _waiting(self) -> _Job | None:
-        """A job that waits already; without one this thread is idle."""
+        """A waiting job; `None` if this thread is idle."""
         with self._lock:
             try:
                 return self._jobs.get_nowait()
@@ -64,7 +65,7 @@ class _Threads:
                 return self._jobs.get(timeout=_IDLE_SECONDS)
             except queue.Empty:
                 with self._lock:
-                    # A caller may have relied on this thread a moment ago.
+                    # A caller may have counted on this thread just before.
                     if self._jobs.empty():
                         self._idle = max(0, self._idle - 1)
                         self._count -= 1
@@ -72,7 +73,7 @@ class _Threads:
 
 
 class _Loop:
-    """An event loop on a daemon thread, for async functions in runs that no event loop asked for."""
+    """An event loop on a daemon thread, for async functions in runs without an event loop."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -97,7 +98,7 @@ def _own_loop() -> asyncio.AbstractEventLoop:
 
 
 def _after_fork() -> None:
-    """The threads stayed with the parent."""
+    """The threads exist only in the parent."""
     global _threads, _loop, _lock
     _threads, _loop, _lock = _Threads(), None, threading.Lock()
 
@@ -113,7 +114,8 @@ def start(
     loop: asyncio.AbstractEventLoop | None,
     context: contextvars.Context | None,
 ) -> Callable[[], None]:
-    """Starts a function, and gives back what cancels it. Called by the runtime, on a thread of its own: never blocks."""
+    """Starts a function and returns a handle that cancels it. Called on a thread of the runtime, so it never
+    blocks."""
     call = _FunctionCall(function, argument, reply, loop, context or contextvars.copy_context())
     if _is_async(function):
         call.go_async(function)
@@ -150,7 +152,7 @@ class _FunctionCall:
         self._cancelled = False
 
     def run(self) -> None:
-        """The whole of a sync function, on this thread."""
+        """Runs a sync function to its end, on this thread."""
         try:
             if not self._reply.wanted():
                 return
@@ -182,7 +184,7 @@ class _FunctionCall:
             self._reply.done(dict(result) if isinstance(result, Mapping) else result)
 
     def go_async(self, function: Callable[[Any], Any]) -> None:
-        """The rest on an event loop."""
+        """Continues on an event loop."""
         loop = self._loop if self._loop is not None and not self._loop.is_closed() else _own_loop()
 
         def begin() -> None:
@@ -224,7 +226,7 @@ class _FunctionCall:
         self._reply.done()
 
     def cancel(self) -> None:
-        """Ends an async function; a sync one ends before its next piece, since no thread can be made to stop."""
+        """Cancels an async function. A sync one ends before its next piece, because a thread cannot be stopped."""
         self._cancelled = True
         loop = self._loop
         if loop is not None and not loop.is_closed():

@@ -24,7 +24,7 @@ class RowFunction(Protocol):
 
 
 def apply(udf: RowFunction, column: Any, named: Mapping[str, Any]) -> Any:
-    """A value for each row of a column, or of named columns of one engine."""
+    """Returns a value for each row of a column, or of named columns of one engine."""
     engines = {engine for value in ([column] if not named else named.values()) if (engine := _engine(value))}
     if len(engines) > 1:
         raise TypeError(f"the columns are of several engines: {', '.join(sorted(engines))}")
@@ -81,7 +81,7 @@ def _polars(udf: RowFunction, column: Any, named: Mapping[str, Any]) -> Any:
         return envelopes(pl.DataFrame(dict(named)).to_struct("input"))
     if named:
         column = pl.struct(**named)
-    # Row by row, so that engines which stream may hand over parts of the column.
+    # Row by row, so that streaming engines may pass parts of the column.
     return column.map_batches(envelopes, return_dtype=_polars_type(udf), is_elementwise=True)
 
 
@@ -105,7 +105,7 @@ def _daft(udf: RowFunction, column: Any, named: Mapping[str, Any]) -> Any:
         return daft.Series.from_arrow(udf.array(values), name=udf.column)
 
     envelopes.__name__ = udf.__name__
-    # Waiting for models needs no processor, so a process of its own would only cost memory.
+    # Waiting for models needs no processor, so a separate process would only cost memory.
     function = daft.func.batch(return_dtype=daft.DataType.from_arrow_type(udf.type), use_process=False)(envelopes)
     return function(**named) if named else function(column)
 

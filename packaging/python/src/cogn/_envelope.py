@@ -1,4 +1,4 @@
-"""The answer of a run: `Envelope`, a dictionary, and `Failure`, the exception that a failed one becomes if it is unwrapped."""
+"""The answer of a run: `Envelope`, a dictionary, and `Failure`, the exception of an unwrapped failure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from . import _native
 
 
 class Envelope(dict[str, Any]):
-    """The one answer of a run: `{ok, meta, data}`, or `{ok: False, meta, error, partial_data?}`."""
+    """The answer of a run: `{ok, meta, data}`, or `{ok: False, meta, error, partial_data?}`."""
 
     __slots__ = ("_written",)
 
@@ -21,7 +21,7 @@ class Envelope(dict[str, Any]):
 
     @property
     def meta(self) -> dict[str, Any]:
-        """`confidence`, `risk`, `explain` and what else programs route on."""
+        """`confidence`, `risk`, `explain` and other members for routing."""
         meta: dict[str, Any] = self.get("meta", {})
         return meta
 
@@ -41,7 +41,7 @@ class Envelope(dict[str, Any]):
         return self.get("partial_data")
 
     def json(self) -> str:
-        """The text that the runtime wrote, byte for byte, whatever was changed in the dictionary since."""
+        """The text of the runtime, byte for byte, regardless of later changes to the dictionary."""
         written: _native.Written | str | None = getattr(self, "_written", None)
         if written is None:
             import json
@@ -52,7 +52,7 @@ class Envelope(dict[str, Any]):
         return written.json()
 
     def unwrap(self) -> dict[str, Any]:
-        """The data of a success. Raises `Failure` for everything else."""
+        """Returns the data of a success. Raises `Failure` for a failed run."""
         data = self.data
         if not self.ok or data is None:
             raise Failure(self)
@@ -79,7 +79,7 @@ def _restored(members: dict[str, Any], text: str) -> Envelope:
 
 
 class Failure(Exception):
-    """A run that did not work out, as an exception. `str()` is the code, what happened, and the hint."""
+    """A failed run, as an exception. `str()` has the code, the message and the hint."""
 
     def __init__(self, envelope: Envelope) -> None:
         self.envelope = envelope

@@ -1,5 +1,5 @@
-"""Compares a pydantic class with a section of a module's contract when the module is loaded, so that a class which cannot work is
-found before the first run. Says only what is sure: a keyword that it does not know never makes a class wrong."""
+"""Compares a pydantic class with a section of a module's contract when the module is loaded, so that an unsuitable
+class is found before the first run. Reports only certain mismatches: an unknown keyword never makes a class wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ALL_TYPES = frozenset(["string", "number", "integer", "boolean", "null", "objec
 
 
 class _Side(NamedTuple):
-    """One of the two schemas, with what its references lead to."""
+    """One of the two schemas, with its definitions."""
 
     name: str
     defs: _Schema
@@ -29,7 +29,8 @@ class _Side(NamedTuple):
 
 
 def mismatches(model: _Schema, contract: _Schema, defs: _Schema, *, is_input: bool) -> list[str]:
-    """Why a class (its JSON schema) cannot stand for a section of a contract; nothing if it can.
+    """Returns the reasons why a class (its JSON schema) does not match a section of a contract; an empty list if it
+    does.
 
     Values of an input go from the class to the contract, data from the contract to the class.
     """
@@ -103,7 +104,7 @@ def _inner(
 
 
 def _branches(side: _Side, schema: _Schema) -> list[_Schema]:
-    """The schemas of which one has to hold."""
+    """The alternatives of a schema."""
     for word in ("anyOf", "oneOf"):
         if isinstance(schema.get(word), list):
             return [side.follow(each) for each in schema[word]]
@@ -168,7 +169,7 @@ def _listed(side: _Side, schema: _Schema) -> list[Any] | None:
 
 
 def _only(side: _Side, schema: _Schema, kind: str) -> _Schema | None:
-    """The one branch of a type, beside `null`."""
+    """The only branch of a type, apart from `null`."""
     found = [branch for branch in _branches(side, schema) if branch.get("type") != "null"]
     if len(found) == 1 and found[0].get("type") in (kind, None):
         return found[0]

@@ -1,6 +1,8 @@
-"""`udf.input_hash`: the hash of each row's input, as a column. By it a job finds what it has answered before.
+"""`udf.input_hash`: the hash of each row's input, as a column. A job uses it to find rows that it has already
+answered.
 
-It is the `input_hash` of receipts and of `cogn batch`: SHA-256 of the canonical JSON. Asks no model. A row that is no input has one too.
+It is the `input_hash` of receipts and of `cogn batch`: SHA-256 of the canonical JSON. Calls no model. Rows without a
+valid input have a hash, too.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ __all__ = ["InputHash"]
 
 
 class InputHash:
-    """A function of the same columns as its `Udf`, which gives hashes in place of envelopes."""
+    """A function of the same columns as its `Udf`, which returns hashes instead of envelopes."""
 
     column = "input_hash"
 
@@ -34,7 +36,7 @@ class InputHash:
         return f"{self._udf!r}.input_hash"
 
     def __call__(self, *columns: Any, **named: Any) -> Any:
-        """Hashes for a column, of the kind that its engine has; a list gives a list of texts."""
+        """Returns the hashes for a column, as a column of its engine; for a list, a list of texts."""
         if len(columns) > 1 or bool(columns) == bool(named):
             raise TypeError("a hash is that of one column of inputs, or of named columns: `f.input_hash(column)` or `f.input_hash(text=column, …)`")
         return _engines.apply(self, columns[0] if columns else None, named)
@@ -47,7 +49,7 @@ class InputHash:
         return pa.string()
 
     def run(self, inputs: Iterable[Any]) -> list[str]:
-        """The hash of each input, in their order."""
+        """Returns the hash of each input, in their order."""
         worker = self._udf._worker()
         return _native.input_hashes([self._udf._input(value, worker) for value in inputs])
 

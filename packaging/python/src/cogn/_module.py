@@ -1,5 +1,5 @@
-"""`module`: a module as a function. With pydantic classes an object goes in and an object comes out; they are checked against the
-module's `schema.json` when it is loaded. Without them it is a dictionary in and a dictionary out."""
+"""`module`: a module as a function. With pydantic classes it takes and returns objects. The classes are checked
+against the module's `schema.json` when it is loaded. Without classes it takes and returns dictionaries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Name = Union[str, "os.PathLike[str]"]
 
 
 class Module(Generic[In, Out]):
-    """A module that was found and loaded. Calling it gives its data, or raises `Failure`."""
+    """A loaded module. A call returns its data, or raises `Failure`."""
 
     def __init__(self, name: Name, *, input: Any = None, output: Any = None, runtime: Runtime | None = None) -> None:
         self.runtime = runtime if runtime is not None else default()
@@ -36,7 +36,8 @@ class Module(Generic[In, Out]):
         self._partial: Any = None
 
     def __call__(self, input: In | Mapping[str, Any] | None = None, /, **fields: Any) -> Out:
-        """Runs the module: its data, as the class that was given. Raises `Failure` where the run failed."""
+        """Runs the module and returns its data, as an object of the given class. Raises `Failure` if the run
+        fails."""
         return self._read(self.run(input, **fields))
 
     async def acall(self, input: In | Mapping[str, Any] | None = None, /, **fields: Any) -> Out:
@@ -53,8 +54,8 @@ class Module(Generic[In, Out]):
         return await self.runtime.arun(self._key, self._written(input, fields))
 
     def stream(self, input: In | Mapping[str, Any] | None = None, /, **fields: Any) -> AsyncPartials[Out]:
-        """The data while it is written: `async for partial in module.stream(…)`. What has not come yet is `None`. The last one is
-        the whole answer, checked as any other; a run that fails raises `Failure`."""
+        """Iterates over the growing data: `async for partial in module.stream(…)`. Missing members are `None`. The
+        last item is the complete, validated answer. A failed run raises `Failure`."""
         return AsyncPartials(self, self.runtime.astream(self._key, self._written(input, fields)))
 
     def partials(self, input: In | Mapping[str, Any] | None = None, /, **fields: Any) -> Iterator[Out]:
@@ -69,7 +70,7 @@ class Module(Generic[In, Out]):
         return f"<module {self.name} {self.version}>"
 
     def _written(self, input: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The input as JSON. What a class refuses is refused here, as the class says it."""
+        """Converts the input to JSON. A class that rejects it raises its own exception."""
         if input is not None and fields:
             raise TypeError("an input is given either whole or field by field, not both")
         if self._input is None:
@@ -96,7 +97,7 @@ class Module(Generic[In, Out]):
             raise Failure(_native.unfit(data, str(error))) from error
 
     def _read_partial(self, data: dict[str, Any]) -> Out:
-        """An object with every attribute of the class, each of which may be missing still."""
+        """Builds an object with every attribute of the class; missing ones are `None`."""
         if self._output is None:
             return cast(Out, data)
         if self._partial is None:
@@ -108,7 +109,7 @@ class Module(Generic[In, Out]):
 
 
 class _Growing:
-    """The data of a stream, from its first chunk to its last."""
+    """The growing data of a stream."""
 
     def __init__(self, module: Module[Any, Any]) -> None:
         self._module = module
@@ -116,7 +117,7 @@ class _Growing:
         self._last: dict[str, Any] | None = None
 
     def take(self, chunk: dict[str, Any]) -> bool:
-        """True if there is new data to read."""
+        """Adds a chunk; returns whether there is new data."""
         if "chunk" in chunk:
             return self._so_far.take(chunk["chunk"])
         if "final" in chunk or "error" in chunk:
@@ -131,7 +132,7 @@ class _Growing:
 
 
 class AsyncPartials(AsyncIterator[Out]):
-    """Data that grows. Leaving it behind, or `aclose`, cancels the run."""
+    """An iterator over growing data. Dropping it, or `aclose`, cancels the run."""
 
     def __init__(self, module: Module[Any, Out], chunks: Any) -> None:
         self._growing = _Growing(module)
@@ -163,7 +164,8 @@ def module(
 @overload
 def module(name: Name, *, input: type[In], output: type[Out], runtime: Runtime | None = ...) -> Module[In, Out]: ...
 def module(name: Name, *, input: Any = None, output: Any = None, runtime: Runtime | None = None) -> Module[Any, Any]:
-    """A module by name or path, as a function. Raises `Failure` where there is none, and `TypeError` where a class does not fit it."""
+    """Returns a module by name or path, as a function. Raises `Failure` if there is none, and `TypeError` if a class
+    does not match its schema."""
     return Module(name, input=input, output=output, runtime=runtime)
 
 
@@ -189,7 +191,7 @@ def _refuse(name: str, wrong: list[str]) -> NoReturn:
 
 
 def _dumped(input: Any) -> dict[str, Any]:
-    """An object of pydantic as JSON; what is `None` was not given."""
+    """Converts a pydantic object to JSON; `None` means that a member is absent."""
     dump = getattr(input, "model_dump", None)
     if dump is None:
         raise TypeError(f"an input must be a dictionary or an object of pydantic, found: {type(input).__qualname__}")
@@ -197,7 +199,7 @@ def _dumped(input: Any) -> dict[str, Any]:
 
 
 def _by_field(model: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Members under the names of the fields, where a field has another name in JSON."""
+    """Renames members to the names of the fields, if a field has another name in JSON."""
     found: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         alias = field.validation_alias if isinstance(field.validation_alias, str) else field.alias

@@ -55,7 +55,7 @@ class Bridge:
 
 @final
 class Chunks(Iterator[dict[str, Any]]):
-    """A run in pieces. `close`, or leaving it behind, cancels the run."""
+    """A streamed run. `close`, or dropping it, cancels the run."""
 
     def __iter__(self) -> Chunks: ...
     def __next__(self) -> dict[str, Any]: ...
@@ -79,7 +79,7 @@ class Reply:
 
 @final
 class Call(Mapping[str, Any]):
-    """The request to a model: attributes and members by the same names."""
+    """The request to a model: attributes, and members with the same names."""
 
     @property
     def instructions(self) -> str: ...

@@ -1,7 +1,7 @@
-"""Recorded replies in the place of a model, for tests: no key, no network, and the whole pipeline still at work.
+"""Recorded replies instead of a model, for tests: without key and network, through the whole pipeline.
 
-`with cogn.replay("tests/"):` holds for this process, also for its other threads, until the block ends. A run whose input was not
-recorded fails with `E4001`; it never asks a model after all.
+`with cogn.replay("tests/"):` applies to all threads of this process until the block ends. A run without a recorded
+input fails with `E4001` and never calls a model.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """The thread that held it stayed with the parent."""
+    """The thread that held the lock exists only in the parent."""
     global _lock
     _lock = threading.Lock()
 
@@ -39,11 +39,13 @@ if hasattr(os, "register_at_fork"):
 
 
 class replay:
-    """Answers runs with what was recorded in a folder. A context manager and a decorator, also of `async` functions.
+    """Answers runs with the recorded replies of a folder. A context manager and a decorator, also of `async`
+    functions.
 
-    The folder is a module, the folder `tests` of one, or any folder with modules or recordings below it. Recordings outside of a
-    module lie in a folder of the module's name: `tests/text-classifier/CASE.input.json` and `CASE.reply.txt`, and
-    where the provider was sent a schema, its dialect in `CASE.reply.json`: `{"reply_dialect": "openai"}`.
+    The folder is a module, the folder `tests` of one, or any folder with modules or recordings below it. Recordings
+    outside of a module are in a folder with the module's name: `tests/text-classifier/CASE.input.json` and
+    `CASE.reply.txt`, and, if the provider received a schema, its dialect in `CASE.reply.json`: `{"reply_dialect":
+    "openai"}`.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -51,7 +53,7 @@ class replay:
         self._recordings: _native.Recordings | None = None
 
     def _read(self) -> _native.Recordings:
-        # A decorator is made when its file is imported; a folder that is missing then is the concern of its test.
+        # A decorator is created when its file is imported; its test reports a missing folder.
         if self._recordings is None:
             self._recordings = _native.Recordings(os.fspath(self.folder))
         return self._recordings
@@ -64,7 +66,7 @@ class replay:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with _lock:
-            # Blocks of other threads may have begun in between.
+            # Other threads may have started blocks in between.
             active = _runtime._replaying
             del active[max(index for index, each in enumerate(active) if each is self)]
 
@@ -93,7 +95,7 @@ class replay:
 
         return called  # type: ignore[return-value]
 
-    # What `Runtime` calls in the place of a run.
+    # The functions that `Runtime` calls instead of a run.
 
     def run(self, runtime: Runtime, module: str, input: Any, options: dict[str, Any]) -> Envelope:
         native, options = replayed(runtime, module, input, options)
@@ -116,8 +118,8 @@ class replay:
 def replayed(
     runtime: Runtime, module: str, input: Any, options: Mapping[str, Any], loop: asyncio.AbstractEventLoop | None = None
 ) -> tuple[_native.Runtime, dict[str, Any]]:
-    """The runtime with recorded replies as its only model, and the options of a run with those for its input. Modules, tools and
-    limits are still those of the program."""
+    """Returns the runtime with recorded replies as its only model, and the options of a run with the replies for its
+    input. Modules, tools and limits do not change."""
     options = {**options, "replies": replies_for(module, input, options.get("text"))}
     if runtime._calls_program:
         options["caller"] = (loop, contextvars.copy_context())
@@ -125,7 +127,7 @@ def replayed(
 
 
 def recorded(runtime: Runtime) -> _native.Runtime:
-    """The same runtime, answered by what each run brings along. Asks for no key, and reads no weights."""
+    """Returns the same runtime, which answers with the replies of each run. Needs no key and no weights."""
     twin: _native.Runtime | None = runtime.__dict__.get("_recorded")
     if twin is None:
         twin = runtime.__dict__["_recorded"] = _native.Runtime({**runtime._parts, "provider": "recorded", "model": None})

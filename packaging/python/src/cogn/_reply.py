@@ -1,4 +1,4 @@
-"""`Reply`: what a provider says besides its text."""
+"""`Reply`: the metadata that a provider adds to its text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Reply:
-    """The whole answer of a provider, with what is known of it.
+    """The whole answer of a provider, with its known metadata.
 
     `usage` is tokens read and tokens written; `finish` is `complete`, `cut_off` (a limit ended the text) or `refused`.
     """

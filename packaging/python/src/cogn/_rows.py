@@ -1,6 +1,6 @@
 """Converts a row of a data frame to the input of a run: plain JSON values, without members for missing values.
 
-Refuses nothing itself: a value that has no form in JSON is handed on as it is, and the run of its row fails.
+Raises nothing: a value without a form in JSON is passed on unchanged, and the run of its row fails.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ _TEXT_FORM = (datetime.date, datetime.time)
 
 
 def plain(value: Any) -> Any:
-    """A value of a column as JSON. What is missing (`None`, NaN, `NaT`, `NA`) is `None`, and a member that is missing is left out."""
+    """Converts a value of a column to JSON. A missing value (`None`, NaN, `NaT`, `NA`) becomes `None`, and a missing
+    member is omitted."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):
@@ -42,7 +43,7 @@ def _number(value: decimal.Decimal) -> Any:
 
 
 def _foreign(value: Any) -> Any:
-    """Scalars and arrays of numpy and of engines, without importing any of them."""
+    """Converts scalars and arrays of numpy and of engines, without importing them."""
     kind = type(value)
     if kind.__module__.startswith("pandas.") and kind.__name__ == "NAType":
         return None
@@ -55,7 +56,7 @@ def _foreign(value: Any) -> Any:
 
 
 def input_of(value: Any, field: str | None) -> Any:
-    """The input that a value stands for: a mapping is the input itself, anything else is its member `field`."""
+    """Returns the input for a value: a mapping is the input itself, anything else becomes its member `field`."""
     value = plain(value)
     if isinstance(value, dict) or field is None:
         return value

@@ -1,4 +1,4 @@
-"""`Runtime`: runs modules, in one call, in pieces, and both for asyncio."""
+"""`Runtime`: runs modules, in one call or as a stream, also with asyncio."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ Chunk = dict[str, Any]
 Provider = Callable[[_native.Call], Any]
 Folder = Union[str, "os.PathLike[str]"]
 
-# Filled by `cogn.replay`: the last takes the place of a runtime while it is there.
+# Filled by `cogn.replay`: the last entry replaces every runtime while it exists.
 _replaying: list[Any] = []
 
 
-# A run in pieces. It is the native class itself: with a function of Python in between, Ctrl-C could come before the code that closes it.
+# A streamed run. It is the native class itself: with a Python function in between, Ctrl-C could arrive before the
+# code that closes it.
 Chunks = _native.Chunks
 
 
 class AsyncChunks(AsyncIterator[Chunk]):
-    """A run in pieces, for asyncio. `aclose`, or leaving it behind, cancels the run."""
+    """A streamed run, for asyncio. `aclose`, or dropping it, cancels the run."""
 
     def __init__(self, native: "_native.Chunks") -> None:
         self._native = native
@@ -69,8 +70,8 @@ class AsyncChunks(AsyncIterator[Chunk]):
 class Runtime:
     """Runs modules. Safe to share between threads and tasks.
 
-    What is not given is decided as the command line decides it, from the environment and the configuration files; with
-    `env=False` neither is read. Without `streaming` answers come whole, without `multimodal` media are refused.
+    Missing settings come from the environment and the configuration files, as on the command line; with `env=False`
+    neither is read. `streaming=False` disables streams, and `multimodal=False` refuses media.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class Runtime:
             raise
 
     def stream(self, module: str, input: Mapping[str, Any] | None = None, **options: Unpack[RunOptions]) -> Chunks:
-        """Runs a module and gives its answer in pieces. The run goes on only while pieces are asked for."""
+        """Runs a module and yields its answer in chunks. The run only progresses while chunks are requested."""
         if _replaying:
             chunks: Chunks = _replaying[-1].stream(self, module, input, options)
             return chunks
@@ -144,7 +145,7 @@ class Runtime:
         return AsyncChunks(self._native.stream(module, input, self._called(options, loop)))
 
     def _called(self, options: RunOptions, loop: Any) -> dict[str, Any]:
-        """The options with the place where functions of this program are called, if the runtime has any."""
+        """Returns the options, with the event loop for functions of this program if the runtime has any."""
         given: dict[str, Any] = options  # type: ignore[assignment]
         if self._calls_program:
             given["caller"] = (loop, contextvars.copy_context())
@@ -166,7 +167,7 @@ class Runtime:
 
 
 def _running_loop() -> Any:
-    """The event loop of this thread, if one runs. A stream may be made before its loop."""
+    """Returns the event loop of this thread, if one is running. A stream may be created before its loop."""
     import asyncio
 
     try:
@@ -176,7 +177,7 @@ def _running_loop() -> Any:
 
 
 def _folders(modules: Any) -> Any:
-    """Folders as a list. What is none of the three is refused by the native half, which names it."""
+    """Returns folders as a list. The native half refuses every other value and names it."""
     if isinstance(modules, (list, tuple)):
         return [os.fspath(folder) for folder in modules]
     return modules
@@ -195,7 +196,8 @@ def _configuration(config: Any) -> str | None:
 
 
 def _program() -> str | None:
-    """The program, which reads documents in a process of its own. Without it documents are refused."""
+    """Returns the path of the program, which reads documents in a separate process. Without it, documents are
+    refused."""
     try:
         return binary()
     except FileNotFoundError:
@@ -212,7 +214,7 @@ _default: Runtime | None = None
 
 
 def default() -> Runtime:
-    """The runtime of functions that were given none, made at first use."""
+    """Returns the default runtime, created at first use."""
     global _default
     if _default is None:
         _default = Runtime()

@@ -19,7 +19,7 @@ _TYPES: dict[Any, dict[str, Any]] = {
 
 
 class Tool:
-    """A function with what a model and the policies of a module are told of it."""
+    """A function with its declaration for models and for the policies of a module."""
 
     def __init__(
         self,
@@ -71,9 +71,8 @@ def tool(
     needs: Sequence[str] = (),
     timeout: float | None = None,
 ) -> Any:
-    """Makes a tool of a function; also as a decorator.
-
-    `needs` says truly what it touches: `network`, `filesystem_write`, `side_effects`, `code_execution`. `timeout` is in seconds.
+    """Creates a tool from a function; also a decorator. `needs` must list everything that it uses: `network`,
+    `filesystem_write`, `side_effects`, `code_execution`. `timeout` is in seconds.
     """
 
     def make(each: Callable[..., Any]) -> Tool:
@@ -85,7 +84,7 @@ def tool(
 
 
 def described(given: Tool | Callable[..., Any]) -> dict[str, Any]:
-    """The declaration of a tool for the runtime."""
+    """Returns the declaration of a tool for the runtime."""
     made = given if isinstance(given, Tool) else Tool(given)
     function = made.function
 

@@ -1,7 +1,7 @@
 """`cogn.udf("module")`: a module as a function of columns, for pandas, Polars, Daft, Ray Data and everything that speaks Arrow.
 
-Every row gets an envelope, in the order of the rows; what fails is a value like others, and no row stops a job. No engine is
-imported before one of its columns is seen, and none is needed for plain lists.
+Every row gets an envelope, in the order of the rows. A failure is a value like others, so no row stops a job. An
+engine is imported only for its own columns; plain lists need none.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Udf", "udf"]
 
-# The workers of this process by the name of their `udf`: a function that was sent to another process finds its worker there. The newest
-# are kept, so that programs which make functions in a loop do not keep connections for each.
+# The workers of this process by the name of their `udf`: a function that was sent to another process finds its worker
+# again. The newest are kept, so that programs which make functions in a loop do not keep connections for each.
 _workers: dict[str, _Worker] = {}
 _MOST_WORKERS = 32
 # The number of rows in flight. Each part waits for its last row, so longer parts lose less time.
@@ -45,7 +45,7 @@ _lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """The thread that held it stayed with the parent."""
+    """The thread that held the lock exists only in the parent."""
     global _lock
     _lock = threading.Lock()
 
@@ -97,7 +97,7 @@ class _Spec:
 
 
 class _NoInput(str):
-    """Why a row has no input."""
+    """The reason why a row has no input."""
 
 
 class _Worker:
@@ -120,7 +120,7 @@ def _made(given: Runtime | Mapping[str, Any] | Callable[[], Runtime] | None) -> 
 
 
 def _only_field(members: list[Any], fixed: Mapping[str, Any]) -> str | None:
-    """The member that a plain value can only mean: the one that has to be there, or the only one that there is."""
+    """Returns the member for plain values: the only required one, or the only one at all."""
     names = [name for name, _, _ in members if name not in fixed]
     required = [name for name, _, is_required in members if is_required and name not in fixed]
     for candidates in (required, names):
@@ -165,13 +165,14 @@ class Udf:
 
     @property
     def input_hash(self) -> InputHash:
-        """A function of the same columns that gives the hash of each input, as `cogn batch` has it: what was answered is known by it."""
+        """Returns a function of the same columns that computes the hash of each input, as in `cogn batch`. It
+        identifies answered rows."""
         from ._input_hash import InputHash
 
         return InputHash(self)
 
     def run(self, inputs: Iterable[Any]) -> list[Envelope]:
-        """An envelope for each input, in their order. Releases the GIL; Ctrl-C cancels all of them."""
+        """Returns an envelope for each input, in their order. Releases the GIL; Ctrl-C cancels all of them."""
         return [envelope for part in _parts(inputs) for envelope in self._run(part)]
 
     async def arun(self, inputs: Iterable[Any]) -> list[Envelope]:
@@ -193,7 +194,7 @@ class Udf:
 
     def batches(self, *columns: str, into: str = "env", **named: str) -> Callable[[pa.Table], pa.Table]:
         """A function from Arrow tables to the same tables with one more column `into`: for `map_batches` of Ray Data
-        (`batch_format="pyarrow"`) and whatever else hands over Arrow. Columns are given by their names."""
+        (`batch_format="pyarrow"`) and other tools that pass Arrow tables. `columns` names the columns."""
         return _engines.TableMapper(self, columns, named, into)
 
     def _run(self, part: list[Any]) -> list[Envelope]:
@@ -227,7 +228,7 @@ class Udf:
     def _rows(
         self, worker: _Worker, values: Iterable[Any], loop: asyncio.AbstractEventLoop | None
     ) -> tuple[_native.Runtime, list[tuple[Any, dict[str, Any]]], dict[int, Envelope]]:
-        """Who runs them, the runs to make, and the envelopes of rows that are none because `prepare` raised."""
+        """Returns the worker, the runs to make, and the envelopes of rows whose `prepare` raised."""
         module, native, options = self._spec.module, worker.runtime._native, dict(self._spec.options)
         if worker.runtime._calls_program:
             options["caller"] = (loop, contextvars.copy_context())
@@ -248,12 +249,12 @@ class Udf:
 def _replies(module: str, given: Any) -> dict[str, tuple[str, str | None]]:
     try:
         return replies_for(module, given)
-    except TypeError:  # no JSON, which the run of the row will say
+    except TypeError:  # not JSON; the run of the row reports it
         return {}
 
 
 def _parts(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """Long columns in parts, so that what their runs need is not there for all rows at once."""
+    """Splits long columns into parts, so that the resources of the runs are not needed for all rows at once."""
     rest = iter(values)
     while part := list(itertools.islice(rest, _PART)):
         yield part

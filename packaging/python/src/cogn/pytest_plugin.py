@@ -1,8 +1,8 @@
 """Golden tests of modules as tests of pytest, and recorded replies as a fixture.
 
-`pytest --cogn` collects the cases of every module folder that it comes by; a module that is named on the command line
-(`pytest modules/my-module/module.yaml`) is always tested. What passes is decided by the runtime, as in `cogn test`. Without `--cogn`
-(or `cogn = true` in the configuration of pytest) other tests do not change.
+`pytest --cogn` collects the cases of every module folder that it visits; a module that is named on the command line
+(`pytest modules/my-module/module.yaml`) is always tested. The runtime decides which cases pass, as in `cogn test`.
+Without `--cogn` (or `cogn = true` in the configuration of pytest) other tests do not change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ModuleFile
 
 
 def _is_manifest(path: Path) -> bool:
-    """Some file systems know `MODULE.md` by either spelling, and a folder may have files of two formats."""
+    """Returns whether a file is the manifest of its folder. Some file systems ignore case, and a folder may have
+    files of two formats."""
     there = os.listdir(path.parent)
     return path.name == next((name for name in _MANIFESTS if name in there), None)
 
@@ -90,7 +91,7 @@ class GoldenItem(pytest.Item):
 
 
 class GoldenFailure(Exception):
-    """A case that did not pass, as the runtime judged it."""
+    """A failed case, with the verdict of the runtime."""
 
     def __init__(self, result: dict[str, Any]) -> None:
         super().__init__(result["status"])

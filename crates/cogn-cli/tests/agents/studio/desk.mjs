@@ -132,8 +132,8 @@ async function replayPastRun(page) {
   await table.getByRole("row").nth(1).waitFor();
   assert.ok((await table.getByRole("row").allTextContents()).slice(1).every((row) => row.includes("words")));
   await table.getByRole("link").first().click();
-  await page.getByRole("heading", { name: "Where the time went" }).waitFor();
-  await page.getByRole("list", { name: "What ran, in order" }).getByText("words").first().waitFor();
+  await page.getByRole("heading", { name: "Time of each step" }).waitFor();
+  await page.getByRole("list", { name: "Steps in order" }).getByText("words").first().waitFor();
   await page.getByRole("button", { name: "Change the prompt" }).click();
   const editor = page.getByLabel("Prompt for this run");
   await type(editor, world.changedPrompt);

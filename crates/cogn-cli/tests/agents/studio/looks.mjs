@@ -53,7 +53,7 @@ async function look(theme, width, height) {
   await check("failure");
   await visit(page, "/runs");
   await page.getByRole("region", { name: "Runs" }).getByRole("link").first().click();
-  await page.getByRole("heading", { name: "Where the time went" }).waitFor();
+  await page.getByRole("heading", { name: "Time of each step" }).waitFor();
   await check("one-run");
   await page.keyboard.press("?");
   await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
