@@ -25,9 +25,9 @@ bare_make() {
 
 bare_bootstrap() {
   debootstrap --variant=minbase "$suite" "$work/bare" "${COGN_DEBIAN_MIRROR:-http://deb.debian.org/debian}"
-  # How this machine reaches the network: names, certificates, the index of Python packages.
+  # The network access of this machine: names, certificates, the index of Python packages.
   cp /etc/resolv.conf "$work/bare/etc/resolv.conf"
-  # Not where Debian has its own: installing its certificates would write over them.
+  # Outside of Debian's own place, because installing its certificates would overwrite them.
   install -D -m 644 /etc/ssl/certs/ca-certificates.crt "$work/bare$certificates"
   [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$work/bare/etc/pip.conf"
   chroot "$work/bare" useradd --create-home guest

@@ -38,7 +38,7 @@ has_musl() {
   [ -d "$(rustc --print target-libdir --target "$musl")" ] || rustup target add "$musl" >/dev/null 2>&1
 }
 
-# What the target is made of, where rustup does not bring it: the sources of the library, and LLVM's unwinder, which Debian has. The
+# The parts of a target that rustup does not provide: the sources of the library, and LLVM's unwinder, which Debian has. The
 # unwinder was built for another C library and asks it for one function that musl does not have.
 static_parts() {
   local package folder="$work/unwinder"
@@ -55,8 +55,8 @@ static_parts() {
   echo "$(cat "$work/rust-src"), $package"
 }
 
-# musl-gcc links static programs that are not relocated; those that are would ask for its loader. What C code needs of the compiler's own
-# library comes last.
+# musl-gcc links static programs that are not relocated; relocated ones would need its loader. The compiler's own library for C code
+# comes last.
 cargo_build_all() {
   local name=${musl//-/_}
   export RUSTC_BOOTSTRAP=1 __CARGO_TESTS_ONLY_SRC_ROOT="$(cat "$work/rust-src")/library" "CC_$name=musl-gcc"
@@ -69,7 +69,7 @@ cargo_build() {
   CARGO_TARGET_DIR="$work/target" cargo build --release --locked --package cogn-cli --bin cogn "$@"
 }
 
-# Whether a program needs no loader and no libraries.
+# Returns whether a program needs no loader and no libraries.
 is_static() { ! readelf --program-headers "$1" | grep -q INTERP; }
 
 # An archive with the program, its short name, the licences and the unit.

@@ -1,6 +1,5 @@
 #!/bin/bash
-# What is asked of the unit within the Debian that packaging/lib/check.sh boots. Says on its last line that all of it went well, and says
-# nothing there if it did not.
+# The checks of the unit within the Debian that packaging/lib/check.sh boots. The last line confirms success; after a failure it is missing.
 set -euo pipefail
 exec >/srv/said 2>&1
 

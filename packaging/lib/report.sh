@@ -1,4 +1,4 @@
-# What was done, how long it took and what was left out. Sourced by packaging/release.
+# Reports the steps with their durations, and those that were skipped. Sourced by packaging/release.
 skipped=()
 failed=()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints a folder that holds `library/`, the sources of Rust's standard library for the rustc of this checkout. Who has them can build
-# for a target that rustup cannot bring here:
+# Prints a folder that holds `library/`, the sources of Rust's standard library for the rustc of this checkout. They permit builds
+# for a target that rustup does not provide:
 #
 #   RUSTC_BOOTSTRAP=1 __CARGO_TESTS_ONLY_SRC_ROOT="$(packaging/lib/rust-src.sh)/library" cargo build -Zbuild-std --target …
 #
@@ -21,7 +21,7 @@ version=$(rustc -vV | sed -n 's/^release: //p')
 toolchain="$(rustc --print sysroot)/lib/rustlib/src/rust"
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/cogn-rust-src/$version"
 
-# Whether a folder has the library, whole.
+# Returns whether a folder has the complete library.
 has_library() { [ -e "$1/library/Cargo.lock" ] && [ -e "$1/library/std/src/lib.rs" ]; }
 
 # from_debian MIRROR SUITE: puts the library into the cache. apt gets folders of its own, so that this machine's lists stay as they are.

@@ -11,7 +11,7 @@ const client = new Cogn({ baseUrl: base, key });
 const judged = new Cogn({ baseUrl: base, key, contract: law });
 const seen = {};
 
-/** A module that does not stream says so to who asks for a stream, and to nobody else. */
+/** A module that does not stream reports this only to callers that request a stream. */
 function unasked(envelope) {
   const { warnings = [], ...meta } = envelope.meta;
   const others = warnings.filter(({ code }) => code !== "E4010");

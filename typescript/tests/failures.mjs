@@ -1,5 +1,5 @@
-// What the client makes of servers that are none: node failures.mjs exits with 0 if every failure is an envelope with the published code, and if the
-// frames of a stream are read whatever way they are cut.
+// The failures of the client for endpoints that are not servers: node failures.mjs exits with 0 if every failure is an envelope with the
+// published code, and if the frames of a stream are read whatever way they are cut.
 import assert from "node:assert/strict";
 import http from "node:http";
 import net from "node:net";
@@ -22,7 +22,7 @@ async function serving(answer, use) {
 const told = (envelope) => [envelope.ok, envelope.error?.code, clientFailureKind(envelope)];
 const page = (status) => (_, response) => response.writeHead(status, { "content-type": "text/html" }).end("<h1>no</h1>");
 
-// Nobody listens. The port is that of the calling side of a connection, so that no other program can listen there meanwhile.
+// No server listens. The port is that of the calling side of a connection, so that no other program can listen there meanwhile.
 const caller = await new Promise((resolve) => {
   const server = net.createServer().listen(0, "127.0.0.1", () => {
     const socket = net.connect(server.address().port, "127.0.0.1", () => resolve(socket));
@@ -131,7 +131,7 @@ await serving(nonsense, async (client) => {
   assert.equal(asked, 4);
 });
 
-// What is no input, no address, no key for a socket, no socket.
+// Invalid inputs, addresses, keys for sockets, and sockets.
 assert.deepEqual(told(await nobody.run("m", { big: 1n })), [false, "E1001", "no_json"]);
 assert.deepEqual(told(await nobody.stream("m", undefined).final), [false, "E1001", "no_json"]);
 assert.throws(() => new Cogn({ baseUrl: "ftp://example" }), TypeError);

@@ -1,7 +1,7 @@
 // A proxy on this machine that cuts connections: what comes back on each passes up to so many bytes, then the connection is closed.
 import net from "node:net";
 
-/** Where the answer begins that carries a stream; before it, a browser asks whether its page may ask. */
+/** The position of the answer with the stream; a browser sends a preflight request before it. */
 const STREAM = /text\/event-stream|application\/x-ndjson|101 Switching/;
 
 /**
@@ -29,7 +29,7 @@ export async function proxy(target, limit, begins = /^/) {
       if (left === Infinity) {
         head += data.toString("latin1");
         const found = begins.exec(head);
-        // What has passed since counts as well.
+        // Bytes that have passed since then count as well.
         if (found !== null) left = most + data.length - (head.length - found.index);
       }
       const passed = data.subarray(0, Math.max(left, 0));

@@ -107,7 +107,7 @@ function guarded(): typeof fetch {
   return (input, init) => (init?.method === "POST" ? Promise.reject(new Error("it was sent")) : fetch(input, init));
 }
 
-/** The model holds these until somebody leaves; the test sees in the model that four did. */
+/** The model holds these until a client disconnects; the test sees in the model that four did. */
 async function cancels(client: Cogn<All>, seen: Seen): Promise<void> {
   const held = { text: "HOLD" };
   for (const transport of ["sse", "ndjson", "websocket"] as const) {

@@ -8,7 +8,7 @@ const add = (parent, tag, text, name) => {
 };
 const list = document.getElementById("operations");
 const form = document.getElementById("key");
-// Whoever is logged in needs no key here; one that is typed stays in this page.
+// After a login no key is needed here; a typed key stays in this page.
 let key = "";
 const ask = (path, options = {}) =>
   fetch(path.replace(/^\//, ""), { ...options, headers: { "x-cogn-studio": "1", ...options.headers, ...(key && { authorization: "Bearer " + key }) } });

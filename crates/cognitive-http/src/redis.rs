@@ -161,7 +161,7 @@ async fn say_alive(connection: &mut ConnectionManager, server: &str) -> Result<(
 async fn beat(mut connection: ConnectionManager, server: String) {
     loop {
         tokio::time::sleep(PULSE).await;
-        // A server without heartbeat counts as dead. That is correct, since its streams cannot be followed either.
+        // A server without heartbeat counts as dead. This is correct, since its streams cannot be followed either.
         let _ = say_alive(&mut connection, &server).await;
     }
 }

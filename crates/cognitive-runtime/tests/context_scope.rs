@@ -1,4 +1,4 @@
-//! Which module finds stored context: the one whose variables give the emitter's key pattern the same key. (D-22)
+//! The modules that find stored context: the one whose variables give the emitter's key pattern the same key. (D-22)
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 

@@ -70,7 +70,7 @@ type Described = (Value, Value);
 
 struct Generator {
     random: SeededRandom,
-    /// How many choices without a tag are open. Below them no required member is null: the contract alone does not say
+    /// The number of open choices without a tag. Below them no required member is null: the contract alone does not say
     /// which alternative would need it.
     choices: u32,
 }

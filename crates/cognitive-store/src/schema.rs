@@ -143,7 +143,7 @@ const STEPS: [&str; 7] = [
     CREATE INDEX audit_overview ON audit (event, run_id, ts, module, model, ok, code, risk, confidence, latency_ms,
         input_tokens, output_tokens, key, user, tenant,
         (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.usage.cost') END));",
-    // Which composition a run is a part of, so that sums over runs count its tokens once and still read no receipt.
+    // The composition that a run is a part of, so that sums over runs count its tokens once without reading receipts.
     "DROP INDEX audit_overview;
     CREATE INDEX audit_overview ON audit (event, run_id, ts, module, model, ok, code, risk, confidence, latency_ms,
         input_tokens, output_tokens, key, user, tenant,

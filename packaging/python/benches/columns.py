@@ -23,7 +23,7 @@ from stub_service import StubService  # noqa: E402
 
 os.environ.update(DO_NOT_TRACK="1", DAFT_ANALYTICS_ENABLED="0", RAY_USAGE_STATS_ENABLED="0")
 
-# What is wrong with the failing rows, in turn: no value, an answer that nobody can read, a refusal of the service.
+# The faults of the failing rows, in turn: no value, an unreadable answer, a refusal of the service.
 FAULTS: list[tuple[str | None, str]] = [(None, "E1001"), ("NONSENSE {}", "E1000"), ("REFUSED {}", "E4001")]
 
 

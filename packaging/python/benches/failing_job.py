@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.update(DO_NOT_TRACK="1", DAFT_ANALYTICS_ENABLED="0", RAY_USAGE_STATS_ENABLED="0")
-# So many rows are kept together, and asked again together if nobody could keep them.
+# The number of rows that are stored together, and asked again together if the process died before.
 BATCH = 500
 
 
@@ -30,12 +30,12 @@ def classifier(workers: str) -> tuple[Any, Any]:
 
     runtime = {"provider": "openai", "model": "stub", "config": {"audit": {"enabled": False}}}
     classify = cogn.udf("text-classifier", runtime=runtime, concurrency=64)
-    # Whoever makes hashes is not at work.
+    # A process that computes hashes runs no modules.
     return classify(noted), classify.input_hash
 
 
 def whole_files(answers: str) -> list[str]:
-    """What earlier jobs have left. A file that was cut off has no end, and what it holds is asked again."""
+    """The results of earlier jobs. A file that was cut off has no end, and what it holds is asked again."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -133,7 +133,7 @@ def with_spark(rows: str, answers: str, workers: str) -> None:
 
 
 def mapped(add_column: Callable[[Any], Any]) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """What Spark hands over and takes: batches."""
+    """The batches that Spark passes and expects: batches."""
 
     def each(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa

@@ -28,7 +28,7 @@ from columns import expected, texts  # noqa: E402
 from failing_job import whole_files  # noqa: E402
 from stub_service import StubService  # noqa: E402
 
-# What an engine is made of, and whether it goes on by itself when a process is killed that works.
+# The processes of an engine, and whether it continues after one of its workers was killed.
 ENGINES: dict[str, tuple[list[str], bool]] = {
     "ray": (["ray"], True),
     "daft-on-ray": (["daft", "ray"], True),
@@ -39,7 +39,7 @@ ENGINES: dict[str, tuple[list[str], bool]] = {
 
 
 class Wrong(Exception):
-    """What does not hold."""
+    """The violated expectations."""
 
 
 class Job:
@@ -54,7 +54,7 @@ class Job:
         self.answers.mkdir()
         self.workers.mkdir()
         pq.write_table(pa.table({"id": range(rows), "text": pa.array(texts(rows), pa.string())}), self.rows)
-        # A row without a text is refused before anybody is asked.
+        # A row without a text is refused before any request.
         self.needed = sum(text is not None for text in texts(rows))
 
     @contextlib.contextmanager
@@ -146,7 +146,7 @@ def alive(pid: int) -> bool:
 
 
 def family(root: int) -> list[int]:
-    """A process and all that it has started, itself first, so that nobody starts others anew."""
+    """A process and all its children, itself first, so that it starts no others."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):

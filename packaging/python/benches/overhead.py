@@ -1,9 +1,9 @@
-"""What a call costs besides the model: cogn in Python, the same run in Rust, and other libraries, all on one stub in one run.
+"""The cost of a call besides the model: cogn in Python, the same run in Rust, and other libraries, all on one stub in one run.
 
 `python overhead.py` prints a table and ends with 1 if calls of `cogn`, one after the other, cost more than 1.3 times the same run in
-Rust, or more processor time than one of the others, also 64 at once. Libraries that are not installed are left out, and said so. The stub is a process of its
-own, so its work counts for nobody; all clients are warm, and rounds go from one to the next, so that a slow moment hits all. All ask
-the same in about as many words, and `cogn` keeps no record, as nobody else does; with its audit log it is shown for comparison.
+Rust, or more processor time than one of the others, also 64 at once. Libraries that are not installed are left out, and said so. The stub
+is a separate process, so its work is not counted. All clients are warm, and the rounds alternate, so that a slow moment affects all of
+them. All send the same request in about as many words. Like the others, `cogn` keeps no record; a second line shows it with its audit log.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def verdict(clients: list[Client]) -> bool:
                 # Of the same round: what disturbs one of them disturbs both.
                 pairs = zip(cogn.rounds[kind], by_name["rust"].rounds[kind])
                 ratio = statistics.median(mine[figure] / other[figure] for mine, other in pairs)
-                # Below 100 microseconds for a whole call, a task and a future of asyncio are a quarter of it, whoever awaits them.
+                # Below 100 microseconds for a whole call, a task and a future of asyncio are a quarter of it.
                 judged = kind == "one"
                 holds &= ratio <= LIMIT or not judged
                 word = "shown" if not judged else "PASS" if ratio <= LIMIT else "FAIL"

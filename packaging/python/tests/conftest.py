@@ -1,4 +1,4 @@
-"""What tests of the package share: a model service on 127.0.0.1, and nothing of the machine's own configuration."""
+"""The fixtures of all tests of the package: a model service on 127.0.0.1, and nothing of the machine's own configuration."""
 
 from __future__ import annotations
 

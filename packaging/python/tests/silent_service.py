@@ -31,7 +31,7 @@ class SilentService:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a runtime needs to ask this service."""
+        """The settings with which a runtime calls this service."""
         return {"provider": "openai-compatible", "model": "stub", "config": {"base_url": self.url}, "env": False}
 
     def wait_asked(self) -> None:
@@ -72,7 +72,7 @@ class SilentService:
             event = b"data: " + json.dumps(_BEGINNING).encode() + b"\n\n"
             connection.sendall(head + f"{len(event):x}\r\n".encode() + event + b"\r\n")
             self._asked.release()
-            # Nothing more is said. What comes now is the end.
+            # Nothing more is said. The client now closes the connection.
             try:
                 while connection.recv(65536):
                     pass

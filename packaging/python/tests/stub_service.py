@@ -1,7 +1,7 @@
 """A service in OpenAI's format on 127.0.0.1, for tests and benchmarks. Answers with fixed text, knows no model, keeps nothing.
 
 `python stub_service.py --delay 0.05` prints its port and ends when its standard input closes, so it never outlives who started it.
-`GET /stats` counts what it saw, also connections that were closed before their answer was whole. With `--hold` it answers nobody before
+`GET /stats` counts what it saw, also connections that were closed before their answer was whole. With `--hold` it answers no request before
 `GET /release`.
 """
 
@@ -32,7 +32,7 @@ class Counts:
 
 
 class Held:
-    """Answers that wait until somebody releases them."""
+    """Answers that wait until they are released."""
 
     def __init__(self, hold: bool) -> None:
         self.hold = hold

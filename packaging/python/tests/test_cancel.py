@@ -1,4 +1,4 @@
-"""Whoever loses interest reaches the model: `break`, `close`, `cancel`, a timeout of asyncio and Ctrl-C close the connection to the
+"""A cancellation reaches the model: `break`, `close`, `cancel`, a timeout of asyncio and Ctrl-C close the connection to the
 service, which sees it."""
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("way", ["run", "stream", "arun"])
 def test_ctrl_c_hangs_up_and_is_a_keyboard_interrupt(service: SilentService, way: str) -> None:
     command = [sys.executable, "-c", INTERRUPTED, repr(service.settings), way]
-    # Whoever started the tests may have told them to ignore Ctrl-C, and children inherit that.
+    # The process that started the tests may ignore Ctrl-C, and children inherit that.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:

@@ -25,7 +25,7 @@ from cogn._rows import input_of, plain
 
 from stub_service import StubService
 
-# What a column may hold: (value, whether the run succeeds, the code otherwise).
+# The values that a column may have: (value, whether the run succeeds, the code otherwise).
 ROWS: list[tuple[Any, bool, str | None]] = [
     ("The train was on time.", True, None),
     (None, False, "E1001"),

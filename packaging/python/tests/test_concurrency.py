@@ -49,7 +49,7 @@ def in_use() -> tuple[int, int]:
 
 
 class MallocInfo(ctypes.Structure):
-    """What glibc tells of its memory, in bytes and pieces."""
+    """The memory statistics of glibc, in bytes and pieces."""
 
     NAMES = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
     _fields_ = [(name, ctypes.c_size_t) for name in NAMES]

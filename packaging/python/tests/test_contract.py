@@ -1,4 +1,4 @@
-"""What a module declares about its failures, what a runtime declares about itself, and context for a run. (MAN-015, CAP-001, CTX-060)"""
+"""The failures that a module declares, the capabilities of a runtime, and context for a run. (MAN-015, CAP-001, CTX-060)"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program can do wrong: wrong types, values that are not JSON, callbacks that die. A clear exception or an envelope, never a
+"""Mistakes of a program: wrong types, values that are not JSON, callbacks that die. A clear exception or an envelope, never a
 crash."""
 
 from __future__ import annotations

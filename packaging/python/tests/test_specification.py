@@ -64,7 +64,7 @@ def test_api_001_switches_of_the_runtime() -> None:
 
 
 def imported(site: Path) -> str:
-    """What an import of `cognitive` says with this folder before all others."""
+    """The output of an import of `cognitive`, with this folder before all others."""
     text = "import sys; sys.path.insert(0, sys.argv[1])\ntry:\n    import cognitive; print('loaded')\nexcept ImportError as error:\n    print(error)\nimport cogn; print(cogn.__version__)"
     done = subprocess.run([sys.executable, "-c", text, str(site)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -85,7 +85,7 @@ def test_the_package_refuses_to_load_beside_another_of_its_name(tmp_path: Path) 
     (mixed / "cognitive" / "runner.py").write_text("")
     said = imported(mixed)
     assert "claimed by another distribution, to which these files belong: runner.py" in said and "import cogn" in said
-    # Known by its metadata, whoever was installed last.
+    # Identified by its metadata, regardless of the order of installation.
     (mixed / "cognitive" / "runner.py").unlink()
     info = mixed / "cognitive_modules-2.2.3.dist-info"
     info.mkdir()

@@ -24,9 +24,9 @@ import cogn
 MODULES = Path(__file__).resolve().parents[3] / "modules"
 FOLDERS = [manifest.parent for manifest in sorted(MODULES.glob("*/module.yaml"))]
 
-# What differs from run to run.
+# The members that differ between runs.
 VARYING = re.compile(r'"(trace_id|latency_ms|processing_time_ms|session_id|timestamp|created_at|expires_at)":("[^"]*"|[0-9.e+-]+)')
-# What a caller at the other end of a network is told instead of a command.
+# The hints for remote callers, instead of commands.
 HINT = re.compile(r'"suggestion":"(?:[^"\\]|\\.)*",?')
 
 

@@ -88,7 +88,7 @@ impl InputArgs {
         if let Some(text) = text {
             match json::parse(text.trim_start_matches('\u{feff}')) {
                 Ok(Value::Object(given)) if numbers::refusal(&text).is_none() => members = given,
-                // What is wrong with it is told in the order of the run.
+                // Its errors are reported in the order of the run.
                 _ => return Ok(RunInput::Raw(text)),
             }
         }
@@ -170,7 +170,7 @@ fn value(key: &str, text: &str, module: Option<&Module>) -> Result<Value, Failur
     if module.is_some_and(|module| !takes(module, key, &parsed) && takes(module, key, &as_text())) {
         return Ok(as_text());
     }
-    // What is no JSON is a text, and a text keeps every digit.
+    // A value that is not JSON is a text, and a text keeps every digit.
     match numbers::refusal(text) {
         Some(failure) => Err(failure.suggest(format!("Send it as a string: `--set '{key}=\"…\"'`"))),
         None => Ok(parsed),

@@ -12,7 +12,7 @@ pub(crate) fn attach(module: &Module, input: RunInput, media: &[String]) -> Resu
         RunInput::Json(Value::Object(members)) => members,
         RunInput::Raw(text) => match json::parse(text.trim_start_matches('\u{feff}')) {
             Ok(Value::Object(members)) if numbers::rounded(&text).is_empty() => members,
-            // What is wrong with it is told in the order of the run.
+            // Its errors are reported in the order of the run.
             _ => return Ok(RunInput::Raw(text)),
         },
         other => return Ok(other),

@@ -191,7 +191,7 @@ mod tests {
         [head].into_iter().chain(words).collect()
     }
 
-    // Which columns are shown and where a reason is broken does not depend on how fast the machine was.
+    // The columns and the line breaks do not depend on the speed of the machine.
     #[test]
     fn the_columns_of_a_trace_do_not_depend_on_how_long_it_took() {
         for width in [60, 100, 101, 102, 200] {

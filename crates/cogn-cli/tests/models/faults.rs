@@ -16,11 +16,11 @@ struct Fault {
     name: &'static str,
     service: Service,
     script: Vec<Act>,
-    /// Whether the time limit ends it. The service is silent then, and nothing else can end it.
+    /// True if the time limit ends it. The service is silent then, and nothing else can end it.
     is_late: bool,
     /// The code; `None` for a run that works in the end.
     code: Option<&'static str>,
-    /// How often the service is asked. A run that its time limit ends may not have come so far.
+    /// The number of requests to the service. A run that its time limit ends may not have come so far.
     requests: usize,
 }
 
@@ -29,7 +29,7 @@ const SHORT: u64 = 1;
 /// `--timeout` of the others, and the limit of the configuration, which a short one has to beat: a day.
 const LONG: u64 = 86_400;
 
-/// Who is there.
+/// The service that listens, if any.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Service {
     /// A service without TLS, called without TLS.
@@ -110,7 +110,7 @@ fn table() -> Vec<Fault> {
 /// The result, as the caller, the service and the audit see it.
 struct Outcome {
     output: ProcessOutput,
-    /// Whether it has ended long before any limit but the short one.
+    /// Returns whether it ended long before any limit except the short one.
     is_in_time: bool,
     requests: usize,
     attempts: usize,

@@ -1,4 +1,4 @@
-//! What a service wrote under the schema that it was sent is read the same way from a recording (D-18): `cogn test --record`
+//! A recording is read as the live reply was, with the schema that the service received (D-18): `cogn test --record`
 //! and then `cogn test`, `cogn run --reply` and `cogn batch --reply`.
 
 use std::fs;

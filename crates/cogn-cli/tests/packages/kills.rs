@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::place::Place;
 
-/// How many moments are tried, and how many of them have to come before the end of the installation.
+/// The number of kills, and the number that must come before the end of the installation.
 const MOMENTS: u32 = 60;
 const KILLS: u32 = MOMENTS / 4;
 
@@ -24,7 +24,7 @@ fn a_kill_at_any_moment_leaves_a_module_that_runs() {
     let place = Place::new();
     let (one, two) = (place.packed("labels", "1.0.0"), place.packed("labels", "2.0.0"));
     place.json(&["add", &one]);
-    // Only chooses the moments. Where the machine has become faster, it is measured again.
+    // Only chooses the moments. If the machine has become faster, it is measured again.
     let mut whole = usual(&place, &one, &two);
     let versions = |version: &str| place.module("labels", version);
     let trees = ["1.0.0", "2.0.0"]

@@ -15,7 +15,7 @@ mod protocol;
 use cognitive_testkit::{Home, OptionCase, TestServer};
 use serde_json::{Value, json};
 
-/// What is set in a cell.
+/// The option that is set in a cell.
 #[derive(Default, Clone)]
 struct Setup {
     user: Value,

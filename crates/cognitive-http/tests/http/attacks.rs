@@ -33,7 +33,7 @@ async fn until_blank_line(stream: &mut TcpStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-/// What comes until the server closes the connection.
+/// Returns the bytes until the server closes the connection.
 async fn until_closed(mut stream: TcpStream) -> String {
     let mut heard = Vec::new();
     let _ = stream.read_to_end(&mut heard).await;

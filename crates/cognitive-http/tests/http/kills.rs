@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::breaks::read_events;
 use crate::support::{ANSWER, Script, Server, ask, client, events, module_cache, roomy};
 
-/// What a service does with a request, of which it knows the text.
+/// The behaviour of a service for a request, by its text.
 struct Act {
     bytes: Vec<u8>,
     /// If true, it then waits for the client to disconnect instead of breaking off.

@@ -1,4 +1,4 @@
-//! What clients see before they call a tool.
+//! The lists that clients see before they call a tool.
 
 use cognitive_mcp::ToolSurface;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-// Who may see what: nothing but the login without a key, no word of the key anywhere in the browser, and each role its own pages.
+// The access of each role: nothing but the login without a key, no word of the key anywhere in the browser, and each role its own pages.
 
 import assert from "node:assert/strict";
 import { barriers, newPage, scenario, world } from "./browser.mjs";

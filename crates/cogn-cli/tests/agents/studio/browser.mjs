@@ -1,5 +1,5 @@
-// What every scenario of the page begins with: Chromium, and a page that tells what it must never do: break its policy, fail, or ask
-// anybody but its own server. Waits for conditions, never for time.
+// The setup of every scenario of the page: Chromium, and a page that tells what it must never do: break its policy, fail, or send requests
+// to another server. Waits for conditions, never for time.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -16,7 +16,7 @@ const PATIENCE = 120_000;
 export const world = JSON.parse(await readFile(process.argv[2], "utf8"));
 const browser = await chromium.launch({ executablePath: world.chromium ?? "/usr/bin/chromium", args: FLAGS });
 
-/** What pages did that they must not. */
+/** The violations of the pages. */
 const problems = [];
 
 /** A page of its own, with its own cookies. */

@@ -65,7 +65,7 @@ async function judgeVersions(page) {
   const wrong = page.getByRole("list", { name: "What is wrong" });
   await wrong.getByText(/words/).first().waitFor();
   assert.match(await wrong.textContent(), /hail[^]*snow/);
-  // Where there is only one, the page says so.
+  // If there is only one, the page says so.
   await visit(page, "/compare/trip");
   await page.getByText("1.0.0, the only one that this server finds").waitFor();
 }
@@ -116,7 +116,7 @@ async function editAndSave(page) {
   await dialog.locator("tr.out").first().waitFor();
   await dialog.getByRole("button", { name: "Save", exact: true }).click();
   await page.getByText("1 file of words saved").first().waitFor();
-  // A folder that nobody allowed stays as it is.
+  // A folder without permission stays unchanged.
   await visit(page, "/modules/summarizer?file=prompt.md");
   await page.getByText("The operator has not allowed changes in this folder").waitFor();
   await type(page.getByLabel("prompt.md of summarizer"), "Another prompt");

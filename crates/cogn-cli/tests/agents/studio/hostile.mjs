@@ -1,4 +1,4 @@
-// What a model or a module author wrote is text and nothing else: markup, scripts, hidden characters, lines of a megabyte, a hundred
+// Text of a model or a module author is displayed as plain text: markup, scripts, hidden characters, lines of a megabyte, a hundred
 // thousand lines. None of it runs, turns the page around or fills it with nodes.
 
 import assert from "node:assert/strict";
@@ -11,7 +11,7 @@ async function nodes(page) {
   return page.evaluate(() => document.querySelectorAll("*").length);
 }
 
-/** A picture with a script in it, or a page, is taken in and not shown: no document of somebody else gets an address of this origin. */
+/** A picture with a script in it, or a page, is taken in and not shown: no foreign document gets an address of this origin. */
 async function hostilePicture(page) {
   await visit(page, "/run/image-analyzer");
   const zone = page.getByRole("group", { name: "images: drop files here" });

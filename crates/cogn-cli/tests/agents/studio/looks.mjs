@@ -1,5 +1,5 @@
-// Every page in both looks, for everybody: no serious finding of axe, nothing wider than the screen, everything by keyboard. Takes
-// pictures where `world.pictures` names a folder.
+// Every page in both themes, accessible to all users: no serious finding of axe, nothing wider than the screen, everything by keyboard.
+// Takes pictures where `world.pictures` names a folder.
 
 import assert from "node:assert/strict";
 import { ask, barriers, newPage, scenario, succeeded, visit, world } from "./browser.mjs";

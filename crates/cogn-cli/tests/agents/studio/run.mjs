@@ -164,7 +164,7 @@ async function compositionLightsUp() {
     const [began, ended] = [states.indexOf(`${part} started`), states.indexOf(`${part} finished`)];
     assert.ok(began >= 0 && ended > began, `${part}: ${states.join(", ")}`);
   }
-  // What stands between parts stands on the edge.
+  // The condition between parts is shown on the edge.
   assert.ok((await page.locator("svg .condition").count()) > 0);
   // Each part has the prompt that it gets. One that holds the answer of another part is not made up.
   await page.getByRole("button", { name: "Prompt and request" }).click();

@@ -10,7 +10,7 @@ use serde_json::json;
 
 #[derive(Default)]
 struct Counts {
-    /// How many requests are answered before the next one is held.
+    /// The number of requests that are answered before the next one is held.
     allowed: usize,
     answered: usize,
     /// Requests that wait, those of clients that are gone not included.

@@ -19,7 +19,7 @@ pub(crate) struct Post {
 pub(crate) struct StubState {
     pub(crate) posts: Mutex<Vec<Post>>,
     files: Mutex<HashMap<String, String>>,
-    /// How often a client asked how far a batch is.
+    /// The number of requests for the state of a batch.
     polls: (Mutex<usize>, Condvar),
     pub(crate) lets_go: AtomicBool,
     /// Accepts the next batch without a response.
@@ -27,7 +27,7 @@ pub(crate) struct StubState {
 }
 
 impl StubState {
-    /// How often a client has asked so far.
+    /// Returns the number of requests so far.
     pub(crate) fn polls(&self) -> usize {
         *self.polls.0.lock().unwrap()
     }

@@ -17,7 +17,7 @@ model = ModelSettings(
     model=sys.argv[1], model_alias="small", n_ctx=1024, n_threads=1, n_threads_batch=1, verbose=False
 )
 app = create_app(server_settings=ServerSettings(), model_settings=[model])
-# Connections wait in this socket from now on, so nobody comes too early.
+# Connections wait in this socket from now on, so no request comes too early.
 listener = socket.create_server(("127.0.0.1", 0))
 host, port = listener.getsockname()
 

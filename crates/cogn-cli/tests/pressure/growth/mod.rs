@@ -67,7 +67,7 @@ fn a_broken_reply_costs_at_most_thirty_times_its_size() {
     }
 }
 
-/// How often processor time is measured. The least is what the work costs; the rest is what other processes cost it, by
+/// The interval between measurements of processor time. The least is what the work costs; the rest is what other processes cost it, by
 /// caches and cores that they share.
 const MEASURES: usize = 2;
 

@@ -4,7 +4,7 @@ use cognitive_testkit::json_schema_suite;
 
 use super::*;
 
-/// What came of the cases of the suite for one target.
+/// The results of the cases of the suite for one target.
 #[derive(Debug, Default)]
 struct SuiteCount {
     /// Valid values that a lowered schema accepts.
