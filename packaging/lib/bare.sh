@@ -1,5 +1,5 @@
 # A bare Debian to try things on: what debootstrap puts there and nothing else, no compiler, no Python, no Node. Each way of
-# installing gets a copy of its own. Needs root and debootstrap. Sourced by packaging/release.
+# installing gets a separate copy. Needs root and debootstrap. Sourced by packaging/release.
 suite=bookworm
 certificates=/usr/local/share/this-machine.pem
 
@@ -33,7 +33,7 @@ bare_bootstrap() {
   chroot "$work/bare" useradd --create-home guest
 }
 
-# bare_copy NAME: a machine of its own.
+# bare_copy NAME: a separate machine.
 bare_copy() {
   cp -a --reflink=auto "$work/bare" "$work/$1"
   mount -t proc proc "$work/$1/proc"

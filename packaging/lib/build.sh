@@ -147,7 +147,7 @@ build_image() {
   fi
 }
 
-# Storage of its own, without mounts of the kernel, so that it works inside other containers too.
+# Separate storage, without mounts of the kernel, so that it works inside other containers too.
 storage=(--storage-driver vfs --root "$work/storage" --runroot "$work/storage-run")
 builder() { buildah "${storage[@]}" "$@"; }
 

@@ -13,7 +13,7 @@ step() {
   shift
   began=$(now)
   printf '  %-28s ' "$name"
-  # A shell of its own, so that the first command that fails ends the step; within `||` it would go on.
+  # A separate shell, so that the first command that fails ends the step; within `||` it would go on.
   set +e
   (set -e; "$@") >"$log" 2>&1
   code=$?

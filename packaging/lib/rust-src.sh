@@ -24,7 +24,7 @@ cache="${XDG_CACHE_HOME:-$HOME/.cache}/cogn-rust-src/$version"
 # Returns whether a folder has the complete library.
 has_library() { [ -e "$1/library/Cargo.lock" ] && [ -e "$1/library/std/src/lib.rs" ]; }
 
-# from_debian MIRROR SUITE: puts the library into the cache. apt gets folders of its own, so that this machine's lists stay as they are.
+# from_debian MIRROR SUITE: puts the library into the cache. apt gets separate folders, so that this machine's lists stay as they are.
 from_debian() {
   local work package
   mkdir -p "${cache%/*}"

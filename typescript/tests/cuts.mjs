@@ -14,7 +14,7 @@ const seen = { runs: 0, whole: 0, resumed: 0, unbegun: 0, wrong: [] };
 async function read(transport, limit, more = {}) {
   const line = await proxy(world.base, limit);
   const client = new Cogn({ baseUrl: line.url, key: world.key });
-  // An input of its own, so that the model can tell the runs apart.
+  // A distinct input, so that the model can tell the runs apart.
   const stream = client.stream("words", { text: `winter snow ${inputs++}` }, { transport, delay: 1, ...more });
   const chunks = [];
   for await (const chunk of stream) chunks.push(chunk);

@@ -1,7 +1,8 @@
-//! Measures the prose of this repository: doc comments, string literals, pages, and two habits of naming.
+//! Measures the prose of this repository: doc comments, string literals, pages, comments, and two habits of naming.
 //! `cargo xtask prose` prints the figures, with `--list` the places as well. A test fails when a figure is above its
 //! limit or far below it.
 
+mod comments;
 pub(crate) mod source;
 mod text;
 
@@ -60,6 +61,7 @@ const MIN_LITERAL: usize = 4;
 const DOCS: &str = "doc comments of ";
 const STRINGS: &str = "string literals";
 const PAGES: &str = "pages";
+const COMMENTS: &str = "comments";
 const README: &str = "README.md";
 const NAMES: &str = "names";
 
@@ -191,6 +193,7 @@ impl Report {
             self.block(&area, path, block.line, &block.text);
         }
         let is_prose = |value: &str| value.split_whitespace().count() >= MIN_LITERAL;
+        self.comments(path, source.comments.iter().map(|(line, text)| (*line, text.as_str())));
         for (line, value) in source.strings.iter().filter(|(_, value)| is_prose(value)) {
             for paragraph in value.split("\n\n") {
                 self.block(STRINGS, path, *line, paragraph);
@@ -198,6 +201,12 @@ impl Report {
         }
         for (at, line) in source.code.lines().enumerate() {
             self.names(path, at + 1, line);
+        }
+    }
+
+    fn comments<'a>(&mut self, path: &str, lines: impl IntoIterator<Item = (usize, &'a str)>) {
+        for block in text::blocks(lines) {
+            self.block(COMMENTS, path, block.line, &block.text);
         }
     }
 
@@ -233,7 +242,7 @@ impl Report {
     fn figures(&self) -> Vec<Row<'_>> {
         let areas = self.areas.iter().flat_map(|(area, tally)| {
             let counts = [(Openings, tally.share()), (People, tally.people), (Stands, tally.stands)];
-            let long = (!area.starts_with(DOCS)).then_some((LongSentences, tally.long));
+            let long = max_words(area, "").map(|_| (LongSentences, tally.long));
             counts.into_iter().chain(long).map(move |(measure, count)| (area.as_str(), measure, count))
         });
         let others = [(NAMES, Participles, self.participles.len()), (NAMES, FunctionsOf, self.functions_of)];
@@ -241,10 +250,10 @@ impl Report {
     }
 }
 
-/// The most words of a sentence in a file; `None` for doc comments, which readers do not meet in a hurry.
+/// The most words of a sentence in a file; `None` for comments, which readers do not meet in a hurry.
 fn max_words(area: &str, path: &str) -> Option<usize> {
     let words = if area == PAGES && path != README { MAX_WORDS_OF_PAGES } else { MAX_WORDS };
-    (!area.starts_with(DOCS)).then_some(words)
+    [STRINGS, PAGES].contains(&area).then_some(words)
 }
 
 /// The crate of a file, as its folder is named.
@@ -335,6 +344,10 @@ fn measure(root: &Path) -> Result<Report, String> {
     }
     for path in pages(root)? {
         report.page(&path, &read(&root.join(&path))?);
+    }
+    for file in comments::files(root) {
+        let text = read(&file)?;
+        report.comments(&below(root, &file), comments::lines(&text));
     }
     Ok(report)
 }
@@ -427,7 +440,9 @@ mod tests {
     #[test]
     fn the_prose_is_within_its_limits() {
         let report = measure(&crate::root()).unwrap();
-        for (area, least) in [("doc comments of cogn-cli", 1000), (STRINGS, 3000), (PAGES, 2000)] {
+        for (area, least) in
+            [("doc comments of cogn-cli", 1000), (STRINGS, 3000), (PAGES, 2000), (COMMENTS, 2000)]
+        {
             let sentences = report.areas.get(area).map_or(0, |tally| tally.sentences);
             assert!(sentences > least, "{area}: only {sentences} sentences; has the check gone blind?");
         }
@@ -482,6 +497,9 @@ mod tests {
         assert_eq!(
             shown,
             [
+                (COMMENTS, 0),
+                (COMMENTS, 1),
+                (COMMENTS, 0),
                 ("doc comments of a", 500),
                 ("doc comments of a", 1),
                 ("doc comments of a", 0),
@@ -507,6 +525,7 @@ mod tests {
             [
                 "crates/a/src/b.rs:1: opening",
                 "crates/a/src/b.rs:1: people",
+                "crates/a/src/b.rs:5: people",
                 "crates/a/src/b.rs:5: opening",
                 "crates/a/src/b.rs:2: participle",
                 "crates/a/src/b.rs:4: fn of",

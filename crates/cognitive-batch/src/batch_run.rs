@@ -69,7 +69,7 @@ fn post_coordinator(
     let coordinator = Arc::new(coordinator);
     let provider =
         PostedProvider { service: Arc::clone(&posts.service), coordinator: Arc::clone(&coordinator) };
-    // A part with a model of its own keeps it; only calls that would reach the service are posted.
+    // A part with a separate model keeps it; only calls that would reach the service are posted.
     let posted = Arc::new(provider) as Arc<dyn Provider>;
     plan.host = plan.host.for_runs_of(&plan.module.manifest.name, posted.into());
     plan.host.prices = Arc::new(plan.host.prices.for_posts());

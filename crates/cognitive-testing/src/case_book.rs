@@ -176,7 +176,7 @@ fn golden_files(folder: &Folder, name: &str, case: &NewCase) -> Result<ChangedFi
     let own = manifest.get("name").and_then(Value::as_str).map_or_else(|| folder.name(), str::to_owned);
     let replies = match &case.replies {
         Some(replies) => replies.clone(),
-        // An envelope is what was made of a reply: no null in it stands for anything.
+        // An envelope is what was made of a reply: no null in it replaces a missing member.
         None => BTreeMap::from([(own.clone(), RecordedReply::from(pretty(&said(&case.envelope)?)))]),
     };
     let test = GoldenCase::by_name(name);

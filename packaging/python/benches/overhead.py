@@ -62,7 +62,7 @@ class Client:
 
 
 def rust_program() -> str | None:
-    """Builds the same run in Rust; `cargo` says where it lies."""
+    """Builds the same run in Rust; `cargo` reports its path."""
     command = ["cargo", "bench", "--package", "cogn", "--bench", "overhead", "--no-run", "--message-format=json"]
     built = subprocess.run(command, cwd=HERE.parents[2], stdout=subprocess.PIPE, text=True)
     programs = [json.loads(line).get("executable") for line in built.stdout.splitlines() if line.startswith("{")]

@@ -38,14 +38,14 @@ def stub() -> Iterator[StubService]:
 
 @pytest.fixture
 def stub_with_delay() -> Iterator[StubService]:
-    """A service of its own, which takes 50 ms for each answer."""
+    """A separate service, which takes 50 ms for each answer."""
     with StubService(0.05) as service:
         yield service
 
 
 @pytest.fixture
 def slow_stub() -> Iterator[StubService]:
-    """A service of its own, which holds all answers back until it is released."""
+    """A separate service, which holds all answers back until it is released."""
     with StubService(hold=True) as service:
         yield service
 

@@ -148,7 +148,7 @@ def stream_body(request: dict[str, Any], text: str) -> bytes:
 
 
 class StubService:
-    """The service as a process of its own, for as long as the block lasts."""
+    """The service as a separate process, until the end of the block."""
 
     def __init__(self, delay: float = 0.0, hold: bool = False) -> None:
         self.options = ["--delay", str(delay), *(["--hold"] if hold else [])]

@@ -1,4 +1,4 @@
-"""The examples of docs/python.md, docs/columns.md and docs/python-tests.md, run as they stand: what a block prints is the block below it."""
+"""The examples of docs/python.md, docs/columns.md and docs/python-tests.md, run unchanged: the output of a block is the block below it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forks, the end of the interpreter during a run, and what an import costs. Each case is a process of its own: none may crash."""
+"""Forks, the end of the interpreter during a run, and what an import costs. Each case is a separate process: none may crash."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def module_files(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """A module without replies of its own, and replies beside the tests of a program."""
+    """A module without replies, and replies beside the tests of a program."""
     write(tmp_path / "modules", module_files("tiny"))
     write(tmp_path, {"tests/tiny/a.input.json": {"q": 1}, "tests/tiny/a.reply.txt": reply("one")})
     write(tmp_path, {"inner/tiny/b.input.json": {"q": 2}, "inner/tiny/b.reply.txt": reply("two")})

@@ -158,7 +158,7 @@ def by_skill(service: Service, home: Path) -> Surface:
 
 
 def by_registry(service: Service, registry: str, home: Path) -> Surface:
-    """Every module published to a registry and added to a project, where it stands before the one in the program."""
+    """Every module published to a registry and added to a project, where it shadows the bundled one."""
     for folder in FOLDERS:
         target = f"oci://{registry}/modules/{folder.name}"
         for command in (["publish", folder.name, target], ["add", target]):

@@ -6,6 +6,8 @@
 pub(crate) struct Source {
     /// The lines of doc comments, without their marks.
     pub docs: Vec<(usize, String)>,
+    /// The lines of other comments, without their marks.
+    pub comments: Vec<(usize, String)>,
     /// The values of string literals.
     pub strings: Vec<(usize, String)>,
     /// The code without comments and literals. It has as many lines as the file.
@@ -45,7 +47,10 @@ pub(crate) fn split(text: &str) -> Source {
         let length = match first {
             '/' if rest.starts_with("//") => {
                 let comment = rest.lines().next().unwrap_or_default();
-                source.docs.extend(doc(comment).map(|doc| (line, doc.to_owned())));
+                match doc(comment) {
+                    Some(doc) => source.docs.push((line, doc.to_owned())),
+                    None => source.comments.push((line, comment.trim_start_matches('/').trim().to_owned())),
+                }
                 comment.len()
             }
             '/' if rest.starts_with("/*") => block_comment(rest),

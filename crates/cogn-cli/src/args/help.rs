@@ -43,7 +43,7 @@ fn page(command: &Command) -> String {
         let rows = names.iter().filter_map(|wanted| {
             let found = command.get_subcommands().find(|known| known.get_name() == *wanted)?;
             let about = found.get_about().map(ToString::to_string).unwrap_or_default();
-            // The names of all groups stand below each other.
+            // The names of all groups are aligned.
             Some(vec![format!("{name}{wanted}{name:#}{}", " ".repeat(longest - wanted.len())), about])
         });
         let table = TextTable::bare(2).indented(2).with(rows);

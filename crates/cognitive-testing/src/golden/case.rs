@@ -167,7 +167,7 @@ pub fn cases(folder: &Folder) -> Vec<GoldenCase> {
             continue;
         }
         let stem = [INPUT, EXPECTED, REPLY].iter().find_map(|ending| name.strip_suffix(ending));
-        // A file that a declared case uses does not make a case of its own.
+        // A file that a declared case uses is not a separate case.
         stems.extend(stem.filter(|_| !used.contains(&format!("{TESTS}/{name}"))).map(str::to_owned));
     }
     cases.extend(stems.iter().map(|stem| GoldenCase::by_name(stem)));

@@ -68,8 +68,8 @@ def udf(
     """A module as a function of columns.
 
     `runtime`: a runtime for engines in this process, or what to make one of in each process: the arguments of `cogn.Runtime` as a
-    dictionary, or a function. The runtime of `cogn.run` without it. `field`: the member of the input that a column of plain values
-    stands for; needed only where the module asks for several. `fixed`: members that are the same in all rows. `prepare`: makes the
+    dictionary, or a function. The runtime of `cogn.run` without it. `field`: the member of the input for a column of plain
+    values; needed only if the module requires several. `fixed`: members that are the same in all rows. `prepare`: makes the
     input of a row; an exception in it is the failure of that row. `concurrency`: how many runs go on at once in a process.
     `data`: `"typed"` by the module's schema, or `"json"` for text. Other options are those of `cogn.run`, such as `timeout`.
     """

@@ -1,4 +1,4 @@
-"""The API of the specification (v2.5, section 10.2), as it is printed there. It stands on `cogn`, which offers more.
+"""The API of the specification (v2.5, section 10.2), as it is printed there. It is built on `cogn`, which offers more.
 
     from cognitive import CognitiveRuntime
 

@@ -19,7 +19,7 @@ const browser = await chromium.launch({ executablePath: world.chromium ?? "/usr/
 /** The violations of the pages. */
 const problems = [];
 
-/** A page of its own, with its own cookies. */
+/** A separate page with separate cookies. */
 export async function newPage({ theme = "light", width = 1280, height = 900, permissions = [], base = world.base } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, permissions });
   context.setDefaultTimeout(PATIENCE);
