@@ -26,7 +26,7 @@ use crate::routes::Name;
 /// Runs per page: the default and the limit.
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
-/// Time buckets of statistics: the default and the limit.
+/// Time buckets of statistics: the default and the limit. A chart has no room for more.
 const DEFAULT_BUCKETS: usize = 48;
 const MAX_BUCKETS: usize = 500;
 
