@@ -49,18 +49,19 @@ pub(super) fn files(root: &Path) -> Vec<PathBuf> {
 /// The text of the comments, with line numbers.
 pub(super) fn lines(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
-    let mut in_doc_string = false;
+    // The open literal in three quotes, if any: true for a doc string, false for a value.
+    let mut open: Option<bool> = None;
     for (at, line) in text.lines().map(str::trim).enumerate() {
         let body = MARKS.iter().find_map(|mark| line.strip_prefix(mark));
-        if !in_doc_string && body.is_none() {
-            continue;
+        let is_read = open.unwrap_or(body.is_some());
+        if line.matches("\"\"\"").count() % 2 == 1 {
+            open = open.is_none().then(|| line.starts_with("\"\"\""));
         }
-        let body = body.unwrap_or(line);
-        let end = ENDS.iter().find_map(|end| body.strip_suffix(end));
-        let closes = end.is_some() && body.len() > 2 || in_doc_string && line == "\"\"\"";
-        let opens = line.starts_with("\"\"\"") && end.is_none();
-        in_doc_string = (in_doc_string || opens) && !closes;
-        found.push((at + 1, end.unwrap_or(body).trim()));
+        if is_read {
+            let body = body.unwrap_or(line);
+            let end = ENDS.iter().find_map(|end| body.strip_suffix(end));
+            found.push((at + 1, end.unwrap_or(body).trim()));
+        }
     }
     found
 }
@@ -77,9 +78,18 @@ mod tests {
 
     #[test]
     fn doc_strings_go_on_to_their_end() {
-        let python = "\"\"\"One\ntwo\n\nthree.\"\"\"\nx = 1\n    \"\"\"Four.\"\"\"\nn = 2\n\"\"\"\nFive\n\"\"\"\ny = 3\n";
-        let expected =
-            [(1, "One"), (2, "two"), (3, ""), (4, "three."), (6, "Four."), (8, ""), (9, "Five"), (10, "")];
+        let python = "\"\"\"One\ntwo\n\nthree.\"\"\"\nx = 1\n    \"\"\"Four.\"\"\"\nn = 2\n\"\"\"\nFive\n\"\"\"\ny = 3\nz = \"\"\"\n# no\n\"\"\"\n# Six\n";
+        let expected = [
+            (1, "One"),
+            (2, "two"),
+            (3, ""),
+            (4, "three."),
+            (6, "Four."),
+            (8, ""),
+            (9, "Five"),
+            (10, ""),
+            (15, "Six"),
+        ];
         assert_eq!(lines(python), expected);
     }
 }

@@ -11,7 +11,7 @@ import random
 import gguf
 import numpy
 
-# Where each type has its halves, which must be of ordinary size to be worth comparing.
+# The position of the halves in each type. They must have an ordinary size to be worth comparing.
 HALVES = {
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],
     "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208],

@@ -353,7 +353,7 @@ fn own_member<'a>(file: &'a str, schema: &'a Map<String, Value>, name: &str) -> 
             SchemaAnswer::Here(vec![(file, member)])
         };
     }
-    // A pattern can admit any name. Which names match is not computed.
+    // A pattern can admit any name, so the matching names are not computed.
     if schema.contains_key("patternProperties") {
         return SchemaAnswer::Open;
     }

@@ -147,7 +147,7 @@ fn renew_members(
         }
         match renew(written, actual.get(name), others, &member(at, name))? {
             Some(value) => renewed.insert(name.clone(), value),
-            // Where other members are refused, an unmentioned member is already expected to be absent.
+            // If other members are refused, an unmentioned member is already expected to be absent.
             None if others == OtherMembers::Refused => None,
             None => renewed.insert(name.clone(), json!({ "$absent": true })),
         };
