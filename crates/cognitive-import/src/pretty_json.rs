@@ -5,7 +5,7 @@ use serde_json::Value;
 /// The width at which a line is broken.
 const WIDTH: usize = 100;
 
-/// Writes a value with two spaces per level and a final line break. The outermost value is always spread out.
+/// Writes a value with two spaces per level and a final line break. The outermost value always has several lines.
 pub(crate) fn pretty_json(value: &Value) -> String {
     let mut text = String::new();
     spread(value, 0, &mut text);

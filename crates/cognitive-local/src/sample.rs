@@ -51,7 +51,7 @@ pub(crate) enum SamplingMode {
     Decision,
     /// Free text: by temperature, with a penalty for repetition.
     Prose,
-    /// Numbers, names and signs: by temperature.
+    /// Numbers, names and signs, which are sampled with the temperature.
     Structure,
 }
 

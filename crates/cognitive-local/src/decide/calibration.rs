@@ -47,7 +47,7 @@ pub(super) struct Curves {
     pub piece: Curve,
     /// For pieces that were asked for: the lead of the likeliest over none.
     pub asked_piece: Curve,
-    /// For orders: the lead of the first over the second.
+    /// The curve for orders, by the lead of the first candidate over the second.
     pub order: Curve,
 }
 
