@@ -1,5 +1,5 @@
 //! Maintenance: generated pages and the rules of this repository. `cargo xtask generate` writes the pages and
-//! `cargo xtask prose` measures the language. `cargo test` fails while a page is stale or a rule is broken.
+//! `cargo xtask prose` measures the language, and `cargo xtask mutants` the tests. `cargo test` fails while a page is stale or a rule is broken.
 
 #[cfg(test)]
 mod book;
@@ -9,6 +9,7 @@ mod config_page;
 #[cfg(test)]
 mod decisions;
 mod module_keys;
+mod mutants;
 #[cfg(test)]
 mod names;
 mod page;
@@ -39,8 +40,11 @@ fn main() -> ExitCode {
         ["generate"] => generate(),
         ["prose"] => prose(false),
         ["prose", "--list"] => prose(true),
+        ["mutants", words @ ..] => mutants::run(&root(), words),
         _ => {
-            say("usage: cargo xtask generate\n       cargo xtask prose [--list]");
+            say(
+                "usage: cargo xtask generate\n       cargo xtask prose [--list]\n       cargo xtask mutants [--list] [--sample N] [--seed N]",
+            );
             return ExitCode::from(2);
         }
     };
