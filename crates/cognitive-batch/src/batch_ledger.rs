@@ -16,6 +16,9 @@ use cognitive_runtime::{Host, Spending};
 /// The cost ledger of a batch.
 pub(crate) struct BatchLedger {
     limit: Money,
+    /// True if all rows are sent alike, whatever is left: a posted request is found again by the hash of its body, and
+    /// its body has its output limit.
+    is_even: bool,
     state: Lock<BatchLedgerState>,
     outer: Option<Spending>,
 }
@@ -66,8 +69,16 @@ struct BatchLedgerState {
 }
 
 /// Limits the total cost of all runs of a host; `spent` is already used. The file is in the state folder.
-pub(crate) fn hold(host: &mut Host, limit: Money, spent: Money, file: &Path) -> io::Result<Arc<BatchLedger>> {
-    let batch_ledger = Arc::new(BatchLedger::open(limit, spent, file, host.spending.take())?);
+pub(crate) fn hold(
+    host: &mut Host,
+    limit: Money,
+    spent: Money,
+    file: &Path,
+    is_even: bool,
+) -> io::Result<Arc<BatchLedger>> {
+    let batch_ledger =
+        BatchLedger { is_even, ..BatchLedger::open(limit, spent, file, host.spending.take())? };
+    let batch_ledger = Arc::new(batch_ledger);
     let budget = DayBudget { per_day: Some(limit), per_key: None };
     host.spending = Some(Spending { budget, ledger: Arc::clone(&batch_ledger) as Arc<dyn SpendingLedger> });
     Ok(batch_ledger)
@@ -79,6 +90,7 @@ impl BatchLedger {
         let (held, all_held) = (HashMap::new(), Money::ZERO);
         Ok(Self {
             limit,
+            is_even: false,
             state: Lock::new(BatchLedgerState { spent: spent.plus(file.lost), file, held, all_held }),
             outer,
         })
@@ -137,7 +149,7 @@ impl SpendingLedger for BatchLedger {
 
     fn counted(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
         let state = self.state.lock();
-        let sum = state.spent.plus(state.all_held);
+        let sum = if self.is_even { self.limit } else { state.spent.plus(state.all_held) };
         Ok((sum, sum))
     }
 }

@@ -30,6 +30,9 @@ use crate::watched_provider;
 
 /// The most rows that may wait for the answer to an equal input. Each of them is held in memory.
 const MAX_FOLLOWERS: usize = 4096;
+/// The output limit of a posted row under a cost limit. It cannot grow with the money that is left, as that of other
+/// rows does.
+const POSTED_TOKENS: u64 = 4096;
 /// After this many consecutive service failures, the batch ends. A dead service would otherwise turn every remaining
 /// row into a failure.
 const MAX_STREAK: u32 = 50;
@@ -102,10 +105,16 @@ impl BatchWork {
             // Posted rows are found again after a kill, and counted when they come back.
             let _there_may_be_none = std::fs::remove_file(&held);
         }
+        let is_posted = plan.posts.is_some();
         let money = match plan.limits.max_cost {
-            Some(limit) => Some(batch_ledger::hold(&mut plan.host, limit, log.counts.cost, &held)?),
+            Some(limit) => {
+                Some(batch_ledger::hold(&mut plan.host, limit, log.counts.cost, &held, is_posted)?)
+            }
             None => None,
         };
+        if money.is_some() && is_posted && decided.settings.max_output_tokens.is_none() {
+            plan.options.settings.max_output_tokens = Some(POSTED_TOKENS);
+        }
         let usual = decided.settings.max_output_tokens.unwrap_or(1024) + plan.module.prompt.len() as u64 / 3;
         Ok(Self {
             money,

@@ -31,6 +31,14 @@ struct StubModel {
     seen: Mutex<BTreeMap<String, u64>>,
     /// Stops the batch after this many calls.
     stop_after: Option<(u64, StopHandle)>,
+    /// Asks for a model that thinks without being asked.
+    thinks: bool,
+}
+
+impl StubModel {
+    fn model(&self) -> &'static str {
+        if self.thinks { "gpt-5.4-mini" } else { "gpt-4.1-mini" }
+    }
 }
 
 impl Provider for StubModel {
@@ -39,7 +47,7 @@ impl Provider for StubModel {
     }
 
     fn destination(&self) -> Option<Destination> {
-        Some(Destination { model: Some("gpt-4.1-mini".to_owned()), address: None })
+        Some(Destination { model: Some(self.model().to_owned()), address: None })
     }
 
     fn ask<'a>(
@@ -83,7 +91,7 @@ impl Provider for StubModel {
             let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
             let data = json!({ "rationale": "r", "sentiment": "positive", "label": "x" });
             sink.piece(&json!({ "ok": true, "meta": meta, "data": data }).to_string());
-            let mut end = ModelEnd::complete("gpt-4.1-mini", DecodeMode::Prompt);
+            let mut end = ModelEnd::complete(self.model(), DecodeMode::Prompt);
             end.usage = Some(Usage::new(100, 20));
             Ok(end)
         })
@@ -303,6 +311,22 @@ fn a_batch_costs_no_more_than_its_limit_and_uses_most_of_it() {
     let more = bench.run(limited(&bench, limit.times(2))).unwrap();
     assert!(more.counts.cost <= limit.times(2) && more.counts.cost > limit, "{:?}", more.counts.cost);
     assert_eq!(lines(&bench.output).len() as u64, more.counts.answered);
+}
+
+// A model may think much and seldom does. Reservations for the longest thoughts would let one row run at a time.
+#[test]
+fn a_limit_costs_a_batch_none_of_its_concurrency() {
+    let most = |limit: Option<&str>| {
+        let model = StubModel { thinks: true, ..StubModel::default() };
+        let bench = Bench::with_stub_model("rows.jsonl", &texts(200), model, StopHandle::default());
+        let mut plan = bench.plan();
+        plan.limits.max_cost = limit.map(|limit| Money::parse(limit).unwrap());
+        let summary = bench.run(plan).unwrap();
+        assert_eq!((summary.counts.answered, summary.left), (200, 0), "{summary:?}");
+        bench.stub_model.most.load(Ordering::SeqCst)
+    };
+    // The job costs 0.033 dollars.
+    assert_eq!((most(None), most(Some("0.1"))), (8, 8));
 }
 
 #[test]

@@ -1,19 +1,25 @@
 //! The length of the longest answer that a contract admits, in tokens, from its lengths, counts and lists of
-//! values. A contract with an unbounded string, list or object has no bound, and the default limit applies.
-//! Only ever an upper bound.
+//! values. A contract with an unbounded string, list or object has no bound. A ceiling counts a usual length, and a run
+//! whose limit has room may write more.
 
 use cognitive_contract::Module;
 use serde_json::{Map, Value};
 
-/// The limit of an answer whose contract has no bound, or a larger one. A ceiling needs a number, and services bill
-/// whatever a model writes.
-pub(crate) const DEFAULT_ANSWER_TOKENS: u64 = 4096;
+/// The most tokens of an answer whose contract has no bound, or a larger one. Services bill whatever a model writes.
+const MOST_ANSWER_TOKENS: u64 = 4096;
+/// The assumed length of an answer without insights: longer than every recorded one of the bundled modules. Bounds are
+/// often far above it, because lists and texts seldom have their full length.
+const USUAL_ANSWER_TOKENS: u64 = 512;
+/// The assumed tokens of all insights, and of all context that is handed on. Neither has a bound of length.
+const USUAL_EXTRA_TOKENS: u64 = 192;
 /// The smallest limit: enough for a failure with its reason.
 const LEAST_ANSWER_TOKENS: u64 = 256;
 /// Characters per two tokens for text in the Latin script. English has nine, German seven, code six.
 const CHARACTERS_PER_TWO: u64 = 5;
 /// Tokens per character elsewhere: the scripts that tokenizers handle worst, and escapes.
 const TOKENS_PER_CHARACTER: u64 = 2;
+/// The same text in another script has this many times as many tokens, at most.
+const OTHER_PER_LATIN: u64 = 3;
 /// A text counts as another script if more than one in this many characters is.
 const OTHER_SCRIPT: usize = 12;
 /// Tokens around the data, without `meta.explain`: names, confidence, risk, fences, a word before the answer.
@@ -27,23 +33,36 @@ const MAX_DEPTH: usize = 32;
 /// Schemas with more parts count as unbounded. References that double at each step would keep the sum busy for years.
 const MAX_NODES: usize = 20_000;
 
-/// The most tokens that an answer of the module may have. It is sent as the limit of its call. An explicit
-/// `wanted` limit is used as it is: the caller knows the answer better than the bounds of its contract do.
-pub(crate) fn answer_tokens(module: &Module, wanted: Option<u64>, script: WritingScript) -> u64 {
+/// The length of a module's answer, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AnswerSize {
+    /// The length that a ceiling counts.
+    pub(crate) usual: u64,
+    /// The length that is allowed if the limit has room for it.
+    pub(crate) most: u64,
+}
+
+/// The length of an answer of the module. An explicit `wanted` limit is used as it is: the caller knows the answer
+/// better than the bounds of its contract do.
+pub(crate) fn answer_size(module: &Module, wanted: Option<u64>, script: WritingScript) -> AnswerSize {
     if let Some(wanted) = wanted {
-        return wanted;
+        return AnswerSize { usual: wanted, most: wanted };
     }
     let script =
         if script == WritingScript::Other { script } else { WritingScript::detect([module.prompt.as_str()]) };
     let rules = module.envelope_rules();
-    // Insights and handed-on context have no length bounds.
-    if rules.insights.most > 0 || !rules.emits.is_empty() {
-        return DEFAULT_ANSWER_TOKENS;
-    }
+    let extras = u64::from(rules.insights.most > 0) + u64::from(!rules.emits.is_empty());
     let around = script.tokens(rules.explain_limit as u64).saturating_add(ENVELOPE_TOKENS);
     let data = module.contract.data().schema();
     let bound = Walk { root: data, script, nodes: 0 }.tokens(data, 0).map(|data| data.saturating_add(around));
-    bound.map_or(DEFAULT_ANSWER_TOKENS, |bound| bound.clamp(LEAST_ANSWER_TOKENS, DEFAULT_ANSWER_TOKENS))
+    let within = |tokens: u64| tokens.clamp(LEAST_ANSWER_TOKENS, MOST_ANSWER_TOKENS);
+    let extra = extras.saturating_mul(script.scaled(USUAL_EXTRA_TOKENS));
+    AnswerSize {
+        usual: within(
+            bound.unwrap_or(u64::MAX).min(script.scaled(USUAL_ANSWER_TOKENS)).saturating_add(extra),
+        ),
+        most: bound.filter(|_| extras == 0).map_or(MOST_ANSWER_TOKENS, within),
+    }
 }
 
 /// The script of a text. An answer is assumed to use the script of its input and its prompt.
@@ -70,6 +89,14 @@ impl WritingScript {
         match self {
             Self::Latin => characters.saturating_mul(2).div_ceil(CHARACTERS_PER_TWO),
             Self::Other => characters.saturating_mul(TOKENS_PER_CHARACTER),
+        }
+    }
+
+    /// The number of tokens for a text that has this many in the Latin script.
+    fn scaled(self, tokens: u64) -> u64 {
+        match self {
+            Self::Latin => tokens,
+            Self::Other => tokens.saturating_mul(OTHER_PER_LATIN),
         }
     }
 }

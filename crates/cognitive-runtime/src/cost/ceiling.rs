@@ -1,4 +1,4 @@
-//! The most that a run can cost, computed from what is known before it: prompts, contracts, the plan of its
+//! The cost that a run needs as its limit, computed from what is known before it: prompts, contracts, the plan of its
 //! parts, the caller's limits, the prices of the models that may be asked. Runs nothing.
 
 use cognitive_contract::compose::calls::Argument;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::limit::{no_bound, no_price};
 use super::{
-    BYTES_PER_TOKEN, RequestSize, TURN_TOKENS, WritingScript, answer_tokens, most_tokens, output_limit,
+    BYTES_PER_TOKEN, RequestSize, TURN_TOKENS, WritingScript, answer_size, most_tokens, output_size,
     price_of, service_tokens, thinking, thought_tokens, tool_tokens,
 };
 use crate::compose::MAX_DEPTH;
@@ -32,7 +32,7 @@ const META_BYTES: u64 = 512;
 /// Larger compositions are not added up; they are refused under a cost limit.
 const MAX_VISITED: usize = 10_000;
 
-/// The most that a run can cost.
+/// The most that a run costs under the lowest limit that lets it start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CostCeiling {
     /// The total, in US dollars.
@@ -60,7 +60,7 @@ pub struct PartCost {
     pub cost: Money,
 }
 
-/// The most that one run of a module with `input_bytes` of input can cost, for planning.
+/// The lowest limit that lets a run of a module with `input_bytes` of input start, for planning.
 pub fn ceiling(
     host: &Host,
     module: &Module,
@@ -298,9 +298,11 @@ impl<'a> Estimate<'a> {
             if takes_media { self.images.saturating_mul(price.image_tokens.unwrap_or(0)) } else { 0 };
         let (tools, tool_rounds) = self.tools(module, provider, price.vocabulary);
         let first = self.request(module, (provider, price), tools, place.input_bytes, results);
-        let written = output_limit(settings, module, price, self.script)
+        let written = output_size(settings, module, price, self.script)
+            .usual
             .saturating_add(thought_tokens(thinking(settings, module)));
-        let turn = answer_tokens(module, settings.max_output_tokens, self.script)
+        let turn = answer_size(module, settings.max_output_tokens, self.script)
+            .usual
             .saturating_mul(BYTES_PER_TOKEN)
             .saturating_add(TOOL_ROUND_BYTES);
         for call in 0..=tool_rounds.saturating_add(u64::from(settings.reasks())) {
@@ -370,8 +372,8 @@ impl<'a> Estimate<'a> {
 
     /// The assumed length of a module's envelope in another prompt.
     fn answer_bytes(&self, module: &Module, plan: &RunPlan) -> u64 {
-        let tokens = answer_tokens(module, plan.settings.max_output_tokens, self.script);
-        tokens.saturating_mul(BYTES_PER_TOKEN).saturating_add(META_BYTES)
+        let size = answer_size(module, plan.settings.max_output_tokens, self.script);
+        size.usual.saturating_mul(BYTES_PER_TOKEN).saturating_add(META_BYTES)
     }
 }
 

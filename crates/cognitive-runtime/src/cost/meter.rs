@@ -2,7 +2,7 @@
 //! request passes here before it leaves; concurrent parts share one meter. Refuses a request whose worst case does
 //! not fit.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use cognitive_contract::Failure;
@@ -20,6 +20,9 @@ use crate::run::Run;
 /// The time beyond the call timeout for which a silent run keeps its reservation. The reservation of a dead process
 /// would otherwise block the budget for the rest of the day.
 const LEASE: Duration = Duration::from_mins(5);
+/// A request takes at most one in this many parts of a shared budget for a longer answer. Otherwise the first rows of a
+/// batch would leave nothing for the next ones, and run one after the other.
+const SHARE: u64 = 8;
 
 /// The cost meter of a root run and all of its parts.
 pub(crate) struct CostMeter {
@@ -37,6 +40,8 @@ struct MeterTotals {
     settled: Money,
     /// The worst-case cost of requests in flight.
     held: Money,
+    /// The cost that the ceiling counts for requests still to come.
+    planned: Money,
     /// The amount that the ledger reserves for the run.
     reserved: Money,
 }
@@ -66,6 +71,18 @@ impl DayEntry {
         };
         self.ledger.cover(&entry, &self.budget, now)
     }
+
+    /// The amount that no run has reserved.
+    fn left(&self) -> Result<Money, String> {
+        let (all, of_key) = self.ledger.counted(self.day, &self.key, self.clock.now())?;
+        let DayBudget { per_day, per_key } = self.budget;
+        let left = [(per_day, all), (per_key, of_key)];
+        Ok(left
+            .iter()
+            .filter_map(|(limit, counted)| Some(limit.as_ref()?.minus(*counted)))
+            .min()
+            .unwrap_or(Money::MAX))
+    }
 }
 
 impl CostMeter {
@@ -76,7 +93,8 @@ impl CostMeter {
         script: WritingScript,
     ) -> Result<Self, Result<BudgetShort, Failure>> {
         let (host, settings) = (run.host, &run.plan.settings);
-        let mut meter = Self { limit: settings.max_cost, script, state: Lock::default(), books: None };
+        let state = Lock::new(MeterTotals { planned: ceiling, ..MeterTotals::default() });
+        let mut meter = Self { limit: settings.max_cost, script, state, books: None };
         let Some(spending) = host.spending.as_ref().filter(|spending| spending.budget.is_set()) else {
             return Ok(meter);
         };
@@ -100,23 +118,40 @@ impl CostMeter {
         }
     }
 
-    /// Admits a request that can cost up to `worst`, or returns why it may not leave.
-    fn hold(&self, worst: Money) -> Result<(), Failure> {
+    /// Admits a request that costs up to `usual`, and may cost up to `most` if there is room for it. Returns the amount
+    /// that it may cost, or why it may not leave.
+    fn hold(&self, usual: Money, most: Money) -> Result<Money, Failure> {
         let mut state = self.state.lock();
-        let total = state.settled.plus(state.held).plus(worst);
-        if let Some(limit) = self.limit.filter(|limit| total > *limit) {
-            return Err(too_dear_now(total, limit, MAX_COST));
+        let total = state.settled.plus(state.held).plus(usual);
+        let planned = state.planned.minus(usual);
+        let mut more = most.minus(usual);
+        if let Some(limit) = self.limit {
+            if total > limit {
+                return Err(too_dear_now(total, limit, MAX_COST));
+            }
+            more = more.min(limit.minus(total).minus(planned));
         }
         if let Some(books) = &self.books {
-            let reserved = state.reserved.max(total);
-            match books.cover(reserved, total) {
-                Ok(Ok(())) => state.reserved = reserved,
-                Ok(Err(short)) => return Err(too_dear_now(total, short.limit, short.budget)),
-                Err(reason) => return Err(no_books(&reason)),
+            let cover = |reserved, sent| books.cover(reserved, sent).map_err(|reason| no_books(&reason));
+            if more > Money::ZERO {
+                let left = books.left().map_err(|reason| no_books(&reason))?;
+                more = more.min(Money::from_pico(left.pico() / SHARE));
+            }
+            let (roomy, sent) = (state.reserved.max(total.plus(more).plus(planned)), total.plus(more));
+            if more > Money::ZERO && cover(roomy, sent)?.is_ok() {
+                state.reserved = roomy;
+            } else {
+                // Another run took the room. The usual amount is reserved already.
+                more = Money::ZERO;
+                let reserved = state.reserved.max(total);
+                cover(reserved, total)?.map_err(|short| too_dear_now(total, short.limit, short.budget))?;
+                state.reserved = reserved;
             }
         }
-        state.held = state.held.plus(worst);
-        Ok(())
+        let held = usual.plus(more);
+        state.held = state.held.plus(held);
+        state.planned = planned;
+        Ok(held)
     }
 
     /// Adds the cost of a part that ran before this process started.
@@ -124,11 +159,20 @@ impl CostMeter {
         self.settle(Money::ZERO, cost);
     }
 
-    /// Replaces the worst case of an admitted request by its actual cost.
+    /// Replaces the worst case of an admitted request by its actual cost, and returns the difference to a shared budget
+    /// if the run goes on.
     fn settle(&self, worst: Money, cost: Money) {
         let mut state = self.state.lock();
         state.held = state.held.minus(worst);
         state.settled = state.settled.plus(cost);
+        let sent = state.settled.plus(state.held);
+        let needed = sent.plus(state.planned);
+        if let Some(books) =
+            self.books.as_ref().filter(|_| state.planned > Money::ZERO && needed < state.reserved)
+            && books.cover(needed, sent) == Ok(Ok(()))
+        {
+            state.reserved = needed;
+        }
     }
 }
 
@@ -146,28 +190,66 @@ impl Drop for CostMeter {
 /// The cost of one request and its retries, each of which can cost the same.
 #[derive(Clone)]
 pub(crate) struct CallCost {
-    pub(crate) meter: Arc<CostMeter>,
-    pub(crate) price: ModelPrice,
-    pub(crate) worst: Money,
+    meter: Arc<CostMeter>,
+    price: ModelPrice,
+    /// Output tokens and worst case: what the ceiling counts, and what the request may have if there is room.
+    usual: (u64, Money),
+    most: (u64, Money),
+    /// The output tokens and the worst case that were admitted.
+    held: Arc<OnceLock<(u64, Money)>>,
 }
 
 impl CallCost {
-    /// Admits one request, or returns why it may not leave.
+    pub(super) fn new(
+        meter: Arc<CostMeter>,
+        price: ModelPrice,
+        usual: (u64, Money),
+        most: (u64, Money),
+    ) -> Self {
+        Self { meter, price, usual, most, held: Arc::default() }
+    }
+
+    /// Admits one request, or returns why it may not leave. Retries are the same request, and cost the same.
     pub(crate) fn hold(&self) -> Result<(), Failure> {
-        self.meter.hold(self.worst)
+        if let Some((_, worst)) = self.held.get() {
+            return self.meter.hold(*worst, *worst).map(|_| ());
+        }
+        let worst = self.meter.hold(self.usual.1, self.most.1)?;
+        self.held.get_or_init(|| (self.tokens(worst), worst));
+        Ok(())
+    }
+
+    /// The output tokens that the request may have, once it is admitted.
+    pub(crate) fn output_tokens(&self) -> Option<u64> {
+        self.held.get().map(|(tokens, _)| *tokens)
+    }
+
+    /// The output tokens that an amount between the usual and the highest one pays.
+    fn tokens(&self, worst: Money) -> u64 {
+        let (tokens, cost) = (self.most.0 - self.usual.0, self.most.1.minus(self.usual.1).pico());
+        if worst >= self.most.1 {
+            return self.most.0;
+        }
+        let more =
+            u128::from(worst.minus(self.usual.1).pico()) * u128::from(tokens) / u128::from(cost.max(1));
+        self.usual.0.saturating_add(u64::try_from(more).unwrap_or(u64::MAX))
+    }
+
+    fn worst(&self) -> Money {
+        self.held.get().map_or(self.usual.1, |(_, worst)| *worst)
     }
 
     /// Settles a failed try. A request that the service refused costs nothing; a broken reply without a token count
     /// may have cost the worst case.
     pub(crate) fn failed(&self, attempt: &Attempt) {
         let refused = attempt.status.is_some_and(|status| !(200..300).contains(&status));
-        let uncounted = if refused { Money::ZERO } else { self.worst };
-        self.meter.settle(self.worst, self.cost(attempt.usage, uncounted));
+        let uncounted = if refused { Money::ZERO } else { self.worst() };
+        self.meter.settle(self.worst(), self.cost(attempt.usage, uncounted));
     }
 
     /// Settles a try that gave an answer. Without a token count it may have cost the worst case.
     pub(crate) fn answered(&self, usage: Option<Usage>) {
-        self.meter.settle(self.worst, self.cost(usage, self.worst));
+        self.meter.settle(self.worst(), self.cost(usage, self.worst()));
     }
 
     fn cost(&self, usage: Option<Usage>, uncounted: Money) -> Money {
@@ -187,11 +269,31 @@ mod tests {
     #[test]
     fn what_is_under_way_counts_until_it_is_settled() {
         let (meter, pico) = (meter(10), Money::from_pico);
-        meter.hold(pico(6)).unwrap();
-        let refused = meter.hold(pico(6)).unwrap_err();
+        let hold = |usual, most| meter.hold(pico(usual), pico(most));
+        hold(6, 6).unwrap();
+        let refused = hold(6, 6).unwrap_err();
         assert_eq!(refused.number(), "E4101");
         meter.settle(pico(6), pico(4));
-        meter.hold(pico(6)).unwrap();
-        assert!(meter.hold(pico(1)).is_err());
+        hold(6, 6).unwrap();
+        assert!(hold(1, 1).is_err());
+    }
+
+    #[test]
+    fn a_request_takes_the_room_that_no_planned_request_needs() {
+        let (meter, pico) = (meter(10), Money::from_pico);
+        meter.state.lock().planned = pico(5);
+        assert_eq!(meter.hold(pico(2), pico(9)).unwrap(), pico(7), "three are left for the others");
+        assert_eq!(meter.hold(pico(2), pico(9)).unwrap(), pico(2));
+        meter.settle(pico(7), pico(1));
+        assert_eq!(meter.hold(pico(1), pico(3)).unwrap(), pico(3));
+    }
+
+    #[test]
+    fn output_tokens_are_those_that_the_admitted_amount_pays() {
+        let meter = Arc::new(meter(170));
+        let pico = Money::from_pico;
+        let cost = CallCost::new(meter, ModelPrice::FREE, (10, pico(120)), (60, pico(620)));
+        cost.hold().unwrap();
+        assert_eq!((cost.output_tokens(), cost.worst()), (Some(15), pico(170)));
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! A run under a limit (`max_cost`, or an operator's budget) starts only if its [`CostCeiling`] is within the limit.
 //! The ceiling is a sum over all calls that the module, its parts, rounds, tools, repair prompts and fallback models
-//! allow. Each call counts with its worst case. Its input has as many tokens as its texts can have (`text_tokens`),
-//! plus what a service adds to every request. Its output has as many tokens as the limit that is sent with it. The
-//! output limit is derived from the contract's bounds.
+//! allow. The input of a call has as many tokens as its texts can have (`text_tokens`), plus what a service adds to
+//! every request. Its output has as many tokens as the contract's bounds allow, or a usual number if the contract has
+//! no bounds or the model thinks.
 //!
-//! The input of a part depends on the answers of others, so the ceiling assumes a usual length of texts
-//! (`BYTES_PER_TOKEN`). Therefore it is also enforced: the `CostMeter` admits a request only if its own worst case
-//! fits into the remaining amount. So no run costs more than its limit, whatever a model writes.
+//! The ceiling therefore is near the real cost, and it is enforced: the output limit is sent with each request, and the
+//! `CostMeter` admits a request only if its own worst case fits into the remaining amount. So no run costs more than
+//! its limit, whatever a model writes. Where the limit has room beyond the calls still to come, a request takes some
+//! of it for a longer answer, and returns it as soon as its usage is known.
 //!
 //! Assumptions about services: they bill no more input than the texts that they receive can have, plus
 //! `service_tokens`, plus `TURN_TOKENS` for each turn. They respect the output limit that they receive. A request
@@ -21,13 +22,14 @@ mod limit;
 mod meter;
 mod text_tokens;
 
+use cognitive_contract::money::Money;
 use cognitive_contract::ports::{ModelCall, Provider, Usage};
 use cognitive_contract::thinking::LEAST_THOUGHT;
 use cognitive_contract::tools::{ToolRound, ToolSpec};
 use cognitive_contract::{Module, RunSettings};
 use cognitive_ports::prices::{BilledVocabulary, ModelPrice};
 
-pub(crate) use self::answer_size::{WritingScript, answer_tokens};
+pub(crate) use self::answer_size::{AnswerSize, WritingScript, answer_size};
 pub use self::ceiling::{CostCeiling, PartCost, ceiling};
 pub(crate) use self::limit::admit;
 pub(crate) use self::meter::{CallCost, CostMeter};
@@ -44,6 +46,8 @@ pub(crate) fn service_tokens(has_schema: bool, has_tools: bool) -> u64 {
 
 /// The tokens around each turn; services that document it need four.
 pub(crate) const TURN_TOKENS: u64 = 8;
+/// The thinking tokens that a ceiling counts for a model that thinks without being asked.
+const USUAL_THOUGHT_TOKENS: u64 = 1024;
 /// The assumed length of a token of a model's answer, in bytes, if the answer goes into another prompt.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 
@@ -68,12 +72,19 @@ fn thought_tokens(wanted: Option<u32>) -> u64 {
     wanted.filter(|tokens| *tokens > 0).map_or(0, |tokens| u64::from(tokens.max(LEAST_THOUGHT)))
 }
 
-/// The output limit of each request of a run under a limit. A model that thinks without being asked needs room for
-/// it.
-fn output_limit(settings: &RunSettings, module: &Module, price: &ModelPrice, script: WritingScript) -> u64 {
-    let answer = answer_tokens(module, settings.max_output_tokens, script);
+/// The output of each request of a run under a limit. A model that thinks without being asked needs room for it.
+fn output_size(
+    settings: &RunSettings,
+    module: &Module,
+    price: &ModelPrice,
+    script: WritingScript,
+) -> AnswerSize {
+    let AnswerSize { usual, most } = answer_size(module, settings.max_output_tokens, script);
     let unasked = if thinking(settings, module).is_none() { price.thinking_tokens } else { 0 };
-    answer.saturating_add(unasked)
+    AnswerSize {
+        usual: usual.saturating_add(unasked.min(USUAL_THOUGHT_TOKENS)),
+        most: most.saturating_add(unasked),
+    }
 }
 
 /// Sets the output limit of a call, if it costs money and the run has a limit.
@@ -82,24 +93,37 @@ pub(crate) fn hold_to_limit(run: &Run<'_, '_>, call: &mut ModelCall) {
     let Some(price) = price_of(run.host, run.provider).filter(|price| *price != ModelPrice::FREE) else {
         return;
     };
-    call.max_output_tokens = Some(output_limit(&run.plan.settings, run.module, &price, meter.script));
+    call.max_output_tokens = Some(output_size(&run.plan.settings, run.module, &price, meter.script).usual);
     call.keeps_limit = true;
 }
 
-/// The worst-case cost of a request, if the run has a limit.
+/// The cost of a request, if the run has a limit.
 pub(crate) fn of_call(run: &Run<'_, '_>, call: &ModelCall) -> Option<CallCost> {
     let meter = run.lineage.meter()?;
     let price = price_of(run.host, run.provider)?;
+    let usual = call.max_output_tokens.unwrap_or(u64::MAX);
+    let most = output_size(&run.plan.settings, run.module, &price, meter.script).most.max(usual);
     let size = RequestSize::for_call(call, price.vocabulary);
-    let output = call.max_output_tokens.unwrap_or(u64::MAX).saturating_add(thought_tokens(call.thinking));
     // Media have a bound only if the price table has one; without it the run was refused.
     let media = price.image_tokens.unwrap_or(0).saturating_mul(call.media.len() as u64);
-    let worst = if price == ModelPrice::FREE {
-        cognitive_contract::money::Money::ZERO
-    } else {
+    let is_free = price == ModelPrice::FREE;
+    let worst = |output: u64| {
+        if is_free {
+            return Money::ZERO;
+        }
+        let output = output.saturating_add(thought_tokens(call.thinking));
         price.worst(size.input.saturating_add(media), size.stable, output)
     };
-    Some(CallCost { meter, price, worst })
+    Some(CallCost::new(meter, price, (usual, worst(usual)), (most, worst(most))))
+}
+
+/// The call with the output limit that its cost was reserved for, if that differs.
+pub(crate) fn with_room(call: &ModelCall, cost: Option<&CallCost>) -> Option<ModelCall> {
+    let tokens =
+        cost?.output_tokens().filter(|tokens| call.max_output_tokens.is_some_and(|set| set != *tokens))?;
+    let mut call = call.clone();
+    call.max_output_tokens = Some(tokens);
+    Some(call)
 }
 
 /// The most tokens that a request can have.

@@ -1,7 +1,7 @@
-//! The most tokens that a text can have; never less than the real number. If the model's vocabulary is unknown: one
-//! per byte, which no tokenizer exceeds. For the vocabulary `o200k`, which OpenAI publishes: one for each of the
-//! commonest words, for clusters of marks that are one token, for three digits, and for a run of spaces. Every other
-//! byte counts as one.
+//! The most tokens that a text can have; never less than the real number. For the vocabulary `o200k`, which OpenAI
+//! publishes: one for each of the commonest words, for clusters of marks that are one token, for three digits, and for a
+//! run of spaces. Every other byte counts as one. In a vocabulary that is not published, the commonest words count as one
+//! token for four letters, together with the space before them, and every other byte as one.
 //!
 //! The vocabulary cuts a text into words, digits, marks and white space before it looks for tokens, so each can be
 //! judged separately. A word takes the space before it, or one mark; the list has only words for which this was
@@ -18,16 +18,16 @@ use cognitive_ports::prices::BilledVocabulary;
 const WORDS: &str = include_str!("words_o200k.txt");
 /// Clusters of two to four marks that are one token; then those that are one together with the space before them.
 const MARKS: &str = include_str!("marks_o200k.txt");
+/// The letters of a common word that are one token in every vocabulary of a model.
+const LETTERS: u64 = 4;
 /// The longest run of spaces that is one token.
 const MAX_SPACES: usize = 32;
 
 /// Returns the most tokens that a text can have.
 #[must_use]
 pub fn most_tokens(text: &str, vocabulary: BilledVocabulary) -> u64 {
-    match vocabulary {
-        BilledVocabulary::Unknown => text.len() as u64,
-        BilledVocabulary::O200k => Pieces { bytes: text.as_bytes(), lists: lists() }.tokens(),
-    }
+    let is_published = vocabulary == BilledVocabulary::O200k;
+    Pieces { bytes: text.as_bytes(), lists: lists(), is_published }.tokens()
 }
 
 struct Lists {
@@ -72,6 +72,7 @@ impl Sort {
 struct Pieces<'t> {
     bytes: &'t [u8],
     lists: &'static Lists,
+    is_published: bool,
 }
 
 impl Pieces<'_> {
@@ -96,12 +97,16 @@ impl Pieces<'_> {
         match sort {
             Sort::Letter if is_alone && after != Some(b'\'') && !self.is_contracted(start) => {
                 match self.lists.words.get(run) {
+                    Some(_) if !self.is_published => {
+                        bytes.div_ceil(LETTERS) - u64::from(before == Some(b' '))
+                    }
                     // The space was counted, and is a part of the word.
                     Some(_) if before == Some(b' ') => 0,
                     Some(tokens) => *tokens,
                     None => bytes,
                 }
             }
+            _ if !self.is_published => bytes,
             Sort::Digit if is_alone => bytes.div_ceil(3),
             Sort::Space if run.len() <= MAX_SPACES + 1 => bytes.min(2),
             Sort::Mark
@@ -148,7 +153,15 @@ mod tests {
         assert_eq!(known("2026"), 2);
         assert_eq!(known("a        b"), 3);
         assert_eq!(known(" {}"), 1);
-        assert_eq!(most_tokens("the answer", BilledVocabulary::Unknown), 10);
+    }
+
+    #[test]
+    fn common_words_of_an_unpublished_vocabulary_count_by_four_letters() {
+        let unknown = |text: &str| most_tokens(text, BilledVocabulary::Unknown);
+        assert_eq!(unknown("the answer"), 1 + 2);
+        assert_eq!(unknown("the xqzv 2026"), 1 + 5 + 5);
+        assert_eq!(unknown("{\"type\":\"string\"}"), 2 + 1 + 3 + 2 + 2);
+        assert_eq!(unknown("größe it's 中"), 7 + 5 + 4);
     }
 
     #[test]
@@ -168,7 +181,9 @@ mod tests {
         for _ in 0..2_000 {
             let text: String =
                 (0..random() % 60).map(|_| char::from(u8::try_from(random() % 127).unwrap())).collect();
-            assert!(known(&text) <= text.len() as u64, "{text:?}");
+            for vocabulary in [BilledVocabulary::O200k, BilledVocabulary::Unknown] {
+                assert!(most_tokens(&text, vocabulary) <= text.len() as u64, "{text:?}");
+            }
         }
     }
 

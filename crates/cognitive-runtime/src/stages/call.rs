@@ -130,6 +130,8 @@ pub(crate) async fn send(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: boo
 async fn gather(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Result<Reply, Failure> {
     let (permit, provider, host) = (run.permit(call), run.provider, run.host);
     permit.obtain().await?;
+    let roomier = cost::with_room(call, permit.cost.as_ref());
+    let call = roomier.as_ref().unwrap_or(call);
     let mut held = HeldText::new(&mut *run.listeners, has_tools);
     let text = String::with_capacity(DEFAULT_REPLY_CAPACITY);
     let receipt = &mut *run.receipt;
@@ -350,6 +352,14 @@ pub(crate) fn unfinished(run: &Run<'_, '_>, failure: Failure, reply: &Reply) -> 
         }
         Finish::CutOff => (FailureKind::TooLong, None),
         _ => return failure,
+    };
+    let is_held = run.lineage.meter().is_some() && run.plan.settings.max_output_tokens.is_none();
+    let failure = if is_held && kind == FailureKind::TooLong {
+        failure.suggest(
+            "Raise the cost limit, which also limits the length of the answer, or set `max_output_tokens`",
+        )
+    } else {
+        failure
     };
     let mut failed = FailedTry::new(kind);
     failed.said = said.map(|said| text::cut(&said, MAX_QUOTED_CHARS).to_owned());

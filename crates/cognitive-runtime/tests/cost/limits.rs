@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use cognitive_contract::money::Money;
-use cognitive_contract::ports::{Destination, NullSink, Provider, Usage};
+use cognitive_contract::ports::{Destination, Finish, NullSink, Provider, Usage};
 use cognitive_ports::prices::PriceTable;
 use cognitive_ports::spending::{BudgetShort, DayBudget, SpendingEntry, SpendingLedger};
 use cognitive_runtime::{Host, RunRequest, Spending, run};
@@ -67,6 +67,37 @@ fn a_run_that_could_cost_more_does_not_begin_and_says_how_much_it_could() {
     assert!(call.keeps_limit && call.max_output_tokens.is_some(), "{:?}", call.max_output_tokens);
     let less = Money::parse(&ceiling).unwrap().minus(Money::from_pico(1)).to_string();
     assert_eq!(go(&host, Some(&less))["error"]["code"], "E4101");
+}
+
+// The ceiling counts a usual answer. A limit above it pays for longer ones, and a cut answer says so.
+#[test]
+fn a_limit_with_room_allows_longer_answers() {
+    let cut = Arc::new(
+        FakeProvider::new(|_, sink| {
+            sink.piece(r#"{"ok": true, "data": {"rationale": "it go"#);
+            let mut end = complete();
+            end.finish = Finish::CutOff;
+            end.usage = Some(Usage::new(100, 10));
+            Ok(end)
+        })
+        .with(|service| {
+            let destination = Some(Destination { model: Some("m".to_owned()), address: None });
+            (service.name, service.destination) = ("dear", destination);
+        }),
+    );
+    let mut host = host(&cut);
+    let module = random_modules::leaf("open-one", &mut SeededRandom::new(5));
+    host.modules = Arc::new(NamedModules(BTreeMap::from([("bound-one".to_owned(), module)])));
+    let ceiling = go(&host, Some("0"))["error"]["details"]["ceiling"].to_string();
+    let near = go(&host, Some(&ceiling));
+    assert_eq!(near["error"]["code"], "E2003", "{near}");
+    assert!(near["error"]["suggestion"].as_str().unwrap().contains("Raise the cost limit"), "{near}");
+    // A limit that pays for a hundred more output tokens, and one without end.
+    let some = Money::parse(&ceiling).unwrap().plus(Money::parse("0.01").unwrap()).to_string();
+    go(&host, Some(&some));
+    go(&host, Some("10"));
+    let limits: Vec<u64> = cut.calls().iter().filter_map(|call| call.max_output_tokens).collect();
+    assert_eq!((limits[1], limits[2]), (limits[0] + 100, 4096), "{limits:?}");
 }
 
 #[test]
