@@ -294,8 +294,9 @@ fn each_follower(word: Word, node: WordNode, mut visit: impl FnMut(u8, u8, u8)) 
         (Word::Text, 0, tail) => {
             (0x80..=0xBF).for_each(|byte| visit(byte, 0, tail - 1));
         }
+        // After a backslash, or before the last digit of `\u001f`: the grammar allows only what fits.
         (Word::Text, 1, _) => {
-            b"\"\\/bfnrt".iter().for_each(|byte| visit(*byte, 0, 0));
+            b"\"\\/bfnrt0123456789acdeABCDEF".iter().for_each(|byte| visit(*byte, 0, 0));
             visit(b'u', 4, 0);
         }
         (Word::Text, escape, _) => {

@@ -202,10 +202,16 @@ fn error<'a>(contract: &'a Contract, rules: &EnvelopeRules<'_>, normal: &mut Sch
     let section = contract.error().filter(|_| rules.error_schema_enforced);
     let section = section.map_or(Value::Bool(true), |section| normal.section(section, path));
     normal.custom = strictness;
+    // A grammar must not lead to a blank text, which no contract accepts. (D-29) Other targets would only have more losses.
+    let text = if normal.rest == UnsupportedRules::Narrowed {
+        json!({ "type": "string", "minLength": 1 })
+    } else {
+        json!({ "type": "string" })
+    };
     let rule = json!({
         "type": "object",
         "required": ["code", "message"],
-        "properties": { "code": { "type": "string" }, "message": { "type": "string" } },
+        "properties": { "code": text, "message": text },
     });
     merge(section, rule, path, normal.losses)
 }

@@ -274,3 +274,32 @@ fn copies_are_pieces_of_the_input_whatever_the_model_prefers() {
         }
     }
 }
+
+// Of an escape such as `\u0000`, the last digit is forced too.
+#[test]
+fn listed_values_with_control_characters_are_ended() {
+    for weights in toys() {
+        let guide = Guide::new(Arc::clone(&weights), false).unwrap();
+        for text in ["hello\u{0}there", "\u{1f}", "a\u{7f}b\u{b}"] {
+            let data = json!({ "type": "object", "required": ["rationale", "x"], "additionalProperties": false,
+                "properties": { "rationale": { "type": "string" }, "x": { "const": text } } });
+            let module = module(&data).unwrap();
+            let grammar = guide.grammar(&lowered(&module)).unwrap();
+            for budget in [1, 60] {
+                let (written, _) = document(&weights, &grammar, budget, 7).unwrap();
+                assert_eq!(complaints(&module, &written), None, "{text:?}: {written}");
+            }
+        }
+    }
+}
+
+// D-29: a failure without words breaks every contract.
+#[test]
+fn d_29_no_failure_is_written_without_words() {
+    let module = module(&json!({ "type": "object", "required": ["rationale"] })).unwrap();
+    let schema = lowered(&module);
+    let failure =
+        schema["anyOf"].as_array().unwrap().iter().find(|each| each["properties"]["error"].is_object());
+    let error = &failure.unwrap()["properties"]["error"]["properties"];
+    assert_eq!((&error["code"]["minLength"], &error["message"]["minLength"]), (&json!(1), &json!(1)));
+}
