@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
+#[path = "replay/pairs.rs"]
+mod pairs;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
