@@ -283,6 +283,22 @@ mod tests {
         assert_eq!(value, json!({ "a": "no", "b": true, "c": "1.0.0", "d": ["x", 2] }));
     }
 
+    // A tag of another language builds no object: the value is plain, or the file is refused.
+    #[test]
+    fn man_001_tags_build_no_objects() {
+        for tag in [
+            "!!python/object/apply:os.system",
+            "!!python/name:os.system",
+            "!<tag:example.com,2026:x>",
+            "!own",
+        ] {
+            let value = parse(&format!("name: {tag} [id]\n")).map(|value| value["name"].clone());
+            assert!(value.is_err() || value == Ok(json!(["id"])), "{tag}: {value:?}");
+            let top = parse(&format!("{tag}\nname: id\n"));
+            assert!(top.is_err() || top == Ok(json!({ "name": "id" })), "{tag}: {top:?}");
+        }
+    }
+
     #[test]
     fn sec_020_bombs_and_oddities_are_refused() {
         let mut laughs = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x, x]".to_owned()];

@@ -300,6 +300,38 @@ fn ctx_043_sec_024_the_use_of_context_is_recorded_without_its_values() {
     assert!(!format!("{records:?}").contains("hunter2"));
 }
 
+// CTX-040: secrets are removed, long values are cut, types are checked, and the access is recorded.
+#[test]
+fn ctx_040_context_is_checked_cut_and_recorded_before_a_model_reads_it() {
+    let world = World::new(&state(), vec![reply(None)]);
+    let given = |state: Value| ask("ann", "s", json!({ "q": "?", "_context": { "session_state": state } }));
+    let wrong = world.go(given(json!({ "n": "seven" })));
+    assert_eq!((&wrong["error"]["code"], world.calls()), (&json!("E1001"), 0), "{wrong}");
+    let long = "y".repeat(100_000);
+    assert_eq!(world.go(given(json!({ "n": 7, "password": "hunter2", "note": long })))["ok"], true);
+    let read = world.read();
+    assert!(read.contains(r#""n":7"#) && !read.contains("hunter2"), "{read}");
+    let kept = read.matches('y').count();
+    assert!((1..long.len() / 2).contains(&kept), "{kept} of {}", long.len());
+    let accesses = world.audit.records().iter().filter(|record| record.event == "context_access").count();
+    assert_eq!(accesses, 1, "a refused context reaches no model");
+}
+
+// CTX-011: a turn may have a time, which has the form of RFC 3339.
+#[test]
+fn ctx_011_turns_of_a_conversation_have_a_role_and_perhaps_a_time() {
+    let accepts = json!({ "accepts": [{ "type": "conversation_history" }] });
+    let world = World::new(&accepts, vec![reply(None)]);
+    let turn = |turn: Value| {
+        let input = json!({ "q": "?", "_context": { "conversation_history": [turn] } });
+        world.go(ask("ann", "s", input))
+    };
+    let timed = json!({ "role": "user", "content": "hello there", "timestamp": "2026-11-17T08:00:00Z" });
+    assert_eq!(turn(timed)["ok"], true);
+    assert!(world.read().contains("2026-11-17T08:00:00Z"), "{}", world.read());
+    assert_eq!(turn(json!({ "role": "assistant", "content": "hi" }))["ok"], true);
+}
+
 // SEC-023: context is data, whatever it contains.
 #[test]
 fn sec_023_context_full_of_placeholders_and_calls_stays_literal() {

@@ -262,7 +262,7 @@ fn media_011_bad_media_never_reach_a_model() {
 
 // S-28: at most ten items, and a limit on their total bytes.
 #[test]
-fn too_many_items_or_bytes_are_e1011() {
+fn cap_012_too_many_items_or_bytes_are_e1011() {
     let many: Vec<Value> = (0..11).map(|_| inline("image/png", "UE5H")).collect();
     let mut world = usual();
     assert_eq!(code(&world.run(json!({ "i": many }))), "E1011");

@@ -100,6 +100,20 @@ fn tier_005_each_tier_has_its_temperature() {
 }
 
 #[test]
+fn s_08_a_seed_reaches_the_provider_and_none_is_made_up() {
+    let model = Arc::new(answering());
+    let modules = FolderModule::new(module_folder(&json!({ "tier": "decision" }), &open_schema(), "Do it."));
+    let host = Host::new(Arc::new(modules), Arc::clone(&model) as Arc<dyn Provider>);
+    for seed in [Some(7), None] {
+        let mut request = RunRequest::new("sample", json!({}));
+        request.options.settings.seed = seed;
+        assert!(poll_now(run(&host, request, &mut NullSink)).ok());
+    }
+    let seeds: Vec<Option<u64>> = model.calls().iter().map(|call| call.seed).collect();
+    assert_eq!(seeds, [Some(7), None]);
+}
+
+#[test]
 fn prompt_013_rules_of_the_prompt_are_not_enforced_by_the_runtime() {
     let prompt = "If `behavior_equivalence` is false, `confidence` is at most 0.7.";
     let envelope = ask(Arc::new(answering()), &json!({ "tier": "decision" }), prompt, json!({}));

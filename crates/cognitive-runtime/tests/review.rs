@@ -119,6 +119,24 @@ fn warning(envelope: &Value) -> String {
     of_review.map(|warning| warning["message"].as_str().unwrap().to_owned()).unwrap_or_default()
 }
 
+// GEN-010: `ok`, `meta` and `error` alone decide; data that claim otherwise change nothing.
+#[test]
+fn gen_010_data_do_not_decide_about_a_review() {
+    let mut loud = reply(0.9, &json!({}));
+    loud["data"] = json!({
+        "rationale": "r", "ok": false, "confidence": 0.1, "risk": "high", "error": { "code": "E3001", "message": "m" },
+        "meta": { "confidence": 0.1, "risk": "high", "explain": "e" },
+    });
+    let (host, review_queue) =
+        host(StubReviewQueue::default(), &["risk in [high]", "confidence < 0.6"], &loud);
+    let envelope = answer(&host, "sample");
+    assert_eq!(
+        (&envelope["ok"], &envelope["data"], warning(&envelope)),
+        (&json!(true), &loud["data"], String::new())
+    );
+    assert!(review_queue.entries.lock().unwrap().is_empty());
+}
+
 #[test]
 fn a_run_that_matches_is_queued_with_input_and_envelope_and_says_so() {
     let (mut host, review_queue) =

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
 use serde_json::Value;
-use sites::{Chosen, Site, sites, switched};
+use sites::{ChosenMutants, MutationSite, sites, switched};
 
 /// The crates whose tests judge.
 const CRATES: [&str; 2] = ["cognitive-contract", "cognitive-runtime"];
@@ -64,14 +64,14 @@ pub mod mutant_switch {
 "#;
 
 /// A file with its places.
-struct Subject {
+struct MutationSubject {
     path: String,
     source: String,
-    sites: Vec<Site>,
+    sites: Vec<MutationSite>,
 }
 
 /// A mutant by its place: the file, the site in it, and the choice at the site.
-type Place = (usize, usize, usize);
+type MutantPlace = (usize, usize, usize);
 
 /// A program of tests.
 struct TestProgram {
@@ -177,7 +177,7 @@ fn explained(root: &Path) -> Result<BTreeSet<String>, String> {
 }
 
 /// Reads the files that are changed.
-fn subjects(root: &Path) -> Result<Vec<Subject>, String> {
+fn subjects(root: &Path) -> Result<Vec<MutationSubject>, String> {
     let mut paths = Vec::new();
     for subject in SUBJECTS {
         files(root, Path::new(subject), &mut paths)?;
@@ -188,7 +188,7 @@ fn subjects(root: &Path) -> Result<Vec<Subject>, String> {
     let subject = |path: String| {
         let source = read(&root.join(&path))?;
         let sites = sites(&path, &source)?;
-        Ok(Subject { path, source, sites })
+        Ok(MutationSubject { path, source, sites })
     };
     paths.into_iter().map(subject).collect()
 }
@@ -210,16 +210,16 @@ fn files(root: &Path, path: &Path, all: &mut Vec<String>) -> Result<(), String> 
     Ok(())
 }
 
-fn mutant(subjects: &[Subject], (file, site, choice): Place) -> Option<&sites::Mutant> {
+fn mutant(subjects: &[MutationSubject], (file, site, choice): MutantPlace) -> Option<&sites::Mutant> {
     subjects.get(file)?.sites.get(site)?.mutants.get(choice)
 }
 
-fn key(subjects: &[Subject], place: Place) -> &str {
+fn key(subjects: &[MutationSubject], place: MutantPlace) -> &str {
     mutant(subjects, place).map_or("", |mutant| &mutant.key)
 }
 
 /// All mutants, in an order that depends only on the seed and their keys.
-fn order(subjects: &[Subject], seed: u64) -> Vec<Place> {
+fn order(subjects: &[MutationSubject], seed: u64) -> Vec<MutantPlace> {
     let mut all = Vec::new();
     for (file, subject) in subjects.iter().enumerate() {
         for (site, found) in subject.sites.iter().enumerate() {
@@ -240,7 +240,7 @@ fn rank(seed: u64, key: &str) -> u64 {
 }
 
 /// The numbers of the mutants of each site, beginning with 1.
-fn numbers(sample: &[Place]) -> BTreeMap<(usize, usize), Vec<(usize, usize)>> {
+fn numbers(sample: &[MutantPlace]) -> BTreeMap<(usize, usize), Vec<(usize, usize)>> {
     let mut sites: BTreeMap<(usize, usize), Vec<(usize, usize)>> = BTreeMap::new();
     for (number, (file, site, choice)) in (1..).zip(sample) {
         sites.entry((*file, *site)).or_default().push((number, *choice));
@@ -248,16 +248,32 @@ fn numbers(sample: &[Place]) -> BTreeMap<(usize, usize), Vec<(usize, usize)>> {
     sites
 }
 
+/// The folder of the copied files, below that of the copied workspace. Cargo tells crates of two workspaces apart by
+/// their paths below the workspace. With the same paths, the copy and the original would replace each other's builds.
+const TREE: &str = "tree";
+
 /// Copies the repository. Files that did not change keep their times, so that only the rest is built again.
 fn copy(root: &Path, folder: &Path) -> Result<(), String> {
     let mut all = Vec::new();
     files(root, Path::new(""), &mut all)?;
     for path in all {
         let bytes = fs::read(root.join(&path)).map_err(|error| format!("cannot read {path}: {error}"))?;
-        put(&folder.join(&path), &bytes)?;
-        // Some tests run programs of the repository.
-        if let Ok(about) = fs::metadata(root.join(&path)) {
-            let _ = fs::set_permissions(folder.join(&path), about.permissions());
+        match path.as_str() {
+            "Cargo.lock" => put(&folder.join(&path), &bytes)?,
+            "Cargo.toml" => {
+                let text = String::from_utf8_lossy(&bytes);
+                let moved =
+                    text.replace("\"crates/", "\"tree/crates/").replace("\"xtask\"", "\"tree/xtask\"");
+                put(&folder.join(&path), moved.as_bytes())?;
+            }
+            _ => {
+                let copied = folder.join(TREE).join(&path);
+                put(&copied, &bytes)?;
+                // Some tests run programs of the repository.
+                if let Ok(about) = fs::metadata(root.join(&path)) {
+                    let _ = fs::set_permissions(copied, about.permissions());
+                }
+            }
         }
     }
     Ok(())
@@ -274,28 +290,28 @@ fn put(path: &Path, bytes: &[u8]) -> Result<(), String> {
 /// Chooses the first mutants of the order that compile, and leaves the copy with them. Returns also how many do not.
 fn compiled(
     folder: &Path,
-    subjects: &[Subject],
-    order: &[Place],
+    subjects: &[MutationSubject],
+    order: &[MutantPlace],
     count: usize,
-) -> Result<(Vec<Place>, usize), String> {
+) -> Result<(Vec<MutantPlace>, usize), String> {
     let mut broken = BTreeSet::new();
     for _ in 0..ROUNDS {
-        let sample: Vec<Place> =
+        let sample: Vec<MutantPlace> =
             order.iter().copied().filter(|place| !broken.contains(place)).take(count).collect();
         let numbers = numbers(&sample);
         let mut written = BTreeMap::new();
         for (file, subject) in subjects.iter().enumerate() {
-            let chosen: Chosen = numbers
+            let chosen: ChosenMutants = numbers
                 .iter()
                 .filter(|((of, _), _)| *of == file)
                 .map(|((_, site), mutants)| (*site, mutants.clone()))
                 .collect();
             let output = switched(&subject.source, &subject.sites, &chosen);
-            put(&folder.join(&subject.path), output.text.as_bytes())?;
+            put(&folder.join(TREE).join(&subject.path), output.text.as_bytes())?;
             written.insert(subject.path.as_str(), output);
         }
         for name in CRATES {
-            let path = folder.join("crates").join(name).join("src/lib.rs");
+            let path = folder.join(TREE).join("crates").join(name).join("src/lib.rs");
             let text = read(&path)?;
             let text =
                 text.split("\n#[allow(missing_docs, clippy::all").next().unwrap_or_default().trim_end();

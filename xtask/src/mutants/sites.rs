@@ -10,7 +10,7 @@ use syn::{Arm, BinOp, Block, Expr, Pat, ReturnType, Signature, Type, UnOp};
 
 /// A part of the text that replaces a place.
 #[derive(Debug, Clone)]
-enum Piece {
+enum MutantPiece {
     Text(&'static str),
     /// The text of the file at this range, with the mutants inside it.
     Source(Range<usize>),
@@ -23,12 +23,12 @@ pub(super) struct Mutant {
     pub(super) key: String,
     /// The line of the place.
     pub(super) line: usize,
-    replacement: Vec<Piece>,
+    replacement: Vec<MutantPiece>,
 }
 
 /// How the text at a place becomes a choice between the original and its mutants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum SiteForm {
     /// An expression: the original is one of the choices.
     Expression,
     /// An insertion at the start of a function. Each choice returns a value.
@@ -39,10 +39,10 @@ enum Form {
 
 /// One place, with its mutants.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct MutationSite {
     range: Range<usize>,
-    form: Form,
-    original: Vec<Piece>,
+    form: SiteForm,
+    original: Vec<MutantPiece>,
     pub(super) mutants: Vec<Mutant>,
 }
 
@@ -50,37 +50,37 @@ pub(super) struct Site {
 ///
 /// # Errors
 /// If the file is not Rust.
-pub(super) fn sites(path: &str, source: &str) -> Result<Vec<Site>, String> {
+pub(super) fn sites(path: &str, source: &str) -> Result<Vec<MutationSite>, String> {
     let file = syn::parse_file(source).map_err(|error| format!("{path}: {error}"))?;
     let mut finder =
-        Finder { path, source, function: String::new(), sites: Vec::new(), names: BTreeMap::new() };
+        SiteFinder { path, source, function: String::new(), sites: Vec::new(), names: BTreeMap::new() };
     finder.visit_file(&file);
     let mut sites = finder.sites;
     sites.sort_by_key(|site| (site.range.start, std::cmp::Reverse(site.range.end)));
     Ok(sites)
 }
 
-struct Finder<'a> {
+struct SiteFinder<'a> {
     path: &'a str,
     source: &'a str,
     function: String,
-    sites: Vec<Site>,
+    sites: Vec<MutationSite>,
     /// How often a key occurred already.
     names: BTreeMap<String, usize>,
 }
 
-impl Finder<'_> {
+impl SiteFinder<'_> {
     fn text(&self, range: &Range<usize>) -> String {
         let text = self.source.get(range.clone()).unwrap_or_default();
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if line.chars().count() > 60 { line.chars().take(57).chain("...".chars()).collect() } else { line }
     }
 
-    fn add(&mut self, span: Span, form: Form, choices: Vec<(String, Vec<Piece>)>) {
+    fn add(&mut self, span: Span, form: SiteForm, choices: Vec<(String, Vec<MutantPiece>)>) {
         let range = match form {
-            Form::Expression => span.byte_range(),
-            Form::Body => span.byte_range().start + 1..span.byte_range().start + 1,
-            Form::Guard => span.byte_range().end..span.byte_range().end,
+            SiteForm::Expression => span.byte_range(),
+            SiteForm::Body => span.byte_range().start + 1..span.byte_range().start + 1,
+            SiteForm::Guard => span.byte_range().end..span.byte_range().end,
         };
         let line = span.start().line;
         let mut mutants = Vec::new();
@@ -92,8 +92,8 @@ impl Finder<'_> {
             mutants.push(Mutant { key, line, replacement });
         }
         if !mutants.is_empty() {
-            let original = vec![Piece::Source(range.clone())];
-            self.sites.push(Site { range, form, original, mutants });
+            let original = vec![MutantPiece::Source(range.clone())];
+            self.sites.push(MutationSite { range, form, original, mutants });
         }
     }
 
@@ -107,10 +107,13 @@ impl Finder<'_> {
             .iter()
             .filter(|value| written != **value)
             .map(|value| {
-                (format!("return {}", if value.is_empty() { "()" } else { value }), vec![Piece::Text(value)])
+                (
+                    format!("return {}", if value.is_empty() { "()" } else { value }),
+                    vec![MutantPiece::Text(value)],
+                )
             })
             .collect();
-        self.add(block.span(), Form::Body, choices);
+        self.add(block.span(), SiteForm::Body, choices);
     }
 
     fn inside(&mut self, name: String, walk: impl FnOnce(&mut Self)) {
@@ -186,7 +189,7 @@ fn other_operators(operator: &BinOp) -> Option<(&'static str, &'static [&'static
     })
 }
 
-impl<'ast> Visit<'ast> for Finder<'_> {
+impl<'ast> Visit<'ast> for SiteFinder<'_> {
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
         if !is_test(&item.attrs) {
             visit::visit_item_mod(self, item);
@@ -237,7 +240,11 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         if let Some((original, others)) = other_operators(&both.op).filter(|_| !has_names) {
             let (left, right) = (both.left.span().byte_range(), both.right.span().byte_range());
             let pieces = |operator| {
-                vec![Piece::Source(left.clone()), Piece::Text(operator), Piece::Source(right.clone())]
+                vec![
+                    MutantPiece::Source(left.clone()),
+                    MutantPiece::Text(operator),
+                    MutantPiece::Source(right.clone()),
+                ]
             };
             let text = self.text(&both.span().byte_range());
             let choices = others
@@ -245,7 +252,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 .map(|other| (format!("`{text}` with{}for{}", other, original.trim_end()), pieces(*other)))
                 .collect();
             let count = self.sites.len();
-            self.add(both.span(), Form::Expression, choices);
+            self.add(both.span(), SiteForm::Expression, choices);
             if let Some(site) = self.sites.get_mut(count) {
                 site.original = pieces(original);
             }
@@ -255,12 +262,16 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_expr_unary(&mut self, unary: &'ast syn::ExprUnary) {
         if matches!(unary.op, UnOp::Not(_)) {
-            let inner = vec![Piece::Source(unary.expr.span().byte_range())];
+            let inner = vec![MutantPiece::Source(unary.expr.span().byte_range())];
             let text = self.text(&unary.span().byte_range());
             let count = self.sites.len();
-            self.add(unary.span(), Form::Expression, vec![(format!("`{text}` without !"), inner.clone())]);
+            self.add(
+                unary.span(),
+                SiteForm::Expression,
+                vec![(format!("`{text}` without !"), inner.clone())],
+            );
             if let Some(site) = self.sites.get_mut(count) {
-                site.original = [vec![Piece::Text("!")], inner].concat();
+                site.original = [vec![MutantPiece::Text("!")], inner].concat();
             }
         }
         visit::visit_expr_unary(self, unary);
@@ -269,8 +280,8 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_expr_if(&mut self, branch: &'ast syn::ExprIf) {
         if matches!(&*branch.cond, Expr::MethodCall(_) | Expr::Call(_) | Expr::Path(_) | Expr::Field(_)) {
             let text = self.text(&branch.cond.span().byte_range());
-            let negated = vec![Piece::Text("!"), Piece::Source(branch.cond.span().byte_range())];
-            self.add(branch.cond.span(), Form::Expression, vec![(format!("if not `{text}`"), negated)]);
+            let negated = vec![MutantPiece::Text("!"), MutantPiece::Source(branch.cond.span().byte_range())];
+            self.add(branch.cond.span(), SiteForm::Expression, vec![(format!("if not `{text}`"), negated)]);
         }
         visit::visit_expr_if(self, branch);
     }
@@ -283,15 +294,16 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 None if rest.is_some_and(|rest| at < rest) => {
                     self.add(
                         arm.pat.span(),
-                        Form::Guard,
+                        SiteForm::Guard,
                         vec![(format!("without arm `{text}`"), Vec::new())],
                     );
                 }
                 Some((_, guard)) if !binds(guard) => {
                     let choices = [("true", "always"), ("false", "never")];
-                    let choices = choices
-                        .map(|(value, word)| (format!("arm `{text}` {word}"), vec![Piece::Text(value)]));
-                    self.add(guard.span(), Form::Expression, choices.into());
+                    let choices = choices.map(|(value, word)| {
+                        (format!("arm `{text}` {word}"), vec![MutantPiece::Text(value)])
+                    });
+                    self.add(guard.span(), SiteForm::Expression, choices.into());
                 }
                 _ => {}
             }
@@ -310,33 +322,33 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
 /// A file with switches, and where each mutant is in it.
 #[derive(Debug, Default)]
-pub(super) struct Switched {
+pub(super) struct SwitchedFile {
     pub(super) text: String,
     /// Ranges of `text`, with the number of their mutant.
     pub(super) places: Vec<(Range<usize>, usize)>,
 }
 
 /// A mutant that is switched in: its number, and its index in the mutants of its site.
-pub(super) type Chosen = BTreeMap<usize, Vec<(usize, usize)>>;
+pub(super) type ChosenMutants = BTreeMap<usize, Vec<(usize, usize)>>;
 
 /// Writes a file so that each chosen mutant can be switched on by its number. `chosen` has the mutants of each site.
-pub(super) fn switched(source: &str, sites: &[Site], chosen: &Chosen) -> Switched {
-    let kept: Vec<(usize, &Site)> =
+pub(super) fn switched(source: &str, sites: &[MutationSite], chosen: &ChosenMutants) -> SwitchedFile {
+    let kept: Vec<(usize, &MutationSite)> =
         sites.iter().enumerate().filter(|(at, _)| chosen.contains_key(at)).collect();
-    let mut output = Switched::default();
-    Writer { source, kept: &kept, chosen }.range(&(0..source.len()), 0, &mut output);
+    let mut output = SwitchedFile::default();
+    SwitchWriter { source, kept: &kept, chosen }.range(&(0..source.len()), 0, &mut output);
     output
 }
 
-struct Writer<'a> {
+struct SwitchWriter<'a> {
     source: &'a str,
-    kept: &'a [(usize, &'a Site)],
-    chosen: &'a Chosen,
+    kept: &'a [(usize, &'a MutationSite)],
+    chosen: &'a ChosenMutants,
 }
 
-impl Writer<'_> {
+impl SwitchWriter<'_> {
     /// Writes a range with its sites, beginning with the site at the index `from`.
-    fn range(&self, range: &Range<usize>, from: usize, output: &mut Switched) {
+    fn range(&self, range: &Range<usize>, from: usize, output: &mut SwitchedFile) {
         let mut at = range.start;
         for (index, (number, site)) in self.kept.iter().enumerate().skip(from) {
             // Sites are sorted: one that begins before `at` is inside a site that was written.
@@ -350,23 +362,23 @@ impl Writer<'_> {
         self.copy(at..range.end, output);
     }
 
-    fn copy(&self, range: Range<usize>, output: &mut Switched) {
+    fn copy(&self, range: Range<usize>, output: &mut SwitchedFile) {
         output.text.push_str(self.source.get(range).unwrap_or_default());
     }
 
-    fn site(&self, index: usize, number: usize, site: &Site, output: &mut Switched) {
+    fn site(&self, index: usize, number: usize, site: &MutationSite, output: &mut SwitchedFile) {
         let chosen = self.chosen.get(&number).map_or(&[][..], Vec::as_slice);
         let first = chosen.first().map_or(0, |(mutant, _)| *mutant);
         let switch = format!("crate::mutant_switch::at({first})");
         let begin = output.text.len();
         match site.form {
-            Form::Guard => {
+            SiteForm::Guard => {
                 output.text.push_str(&[" if ", &switch, " != ", &first.to_string(), " "].concat());
             }
-            Form::Body => output.text.push_str(&[" match ", &switch, " { "].concat()),
-            Form::Expression => output.text.push_str(&["(match ", &switch, " { "].concat()),
+            SiteForm::Body => output.text.push_str(&[" match ", &switch, " { "].concat()),
+            SiteForm::Expression => output.text.push_str(&["(match ", &switch, " { "].concat()),
         }
-        if site.form == Form::Guard {
+        if site.form == SiteForm::Guard {
             output.places.extend(chosen.iter().map(|(mutant, _)| (begin..output.text.len(), *mutant)));
             return;
         }
@@ -375,13 +387,13 @@ impl Writer<'_> {
                 continue;
             };
             let begin = output.text.len();
-            let word = if site.form == Form::Body { "return " } else { "" };
+            let word = if site.form == SiteForm::Body { "return " } else { "" };
             output.text.push_str(&[&mutant.to_string(), " => ", word].concat());
             self.pieces(replacement, index + 1, output);
             output.text.push_str(", ");
             output.places.push((begin..output.text.len(), *mutant));
         }
-        if site.form == Form::Body {
+        if site.form == SiteForm::Body {
             output.text.push_str("_ => {} }");
         } else {
             output.text.push_str("_ => ");
@@ -390,11 +402,11 @@ impl Writer<'_> {
         }
     }
 
-    fn pieces(&self, pieces: &[Piece], from: usize, output: &mut Switched) {
+    fn pieces(&self, pieces: &[MutantPiece], from: usize, output: &mut SwitchedFile) {
         for piece in pieces {
             match piece {
-                Piece::Text(text) => output.text.push_str(text),
-                Piece::Source(range) => self.range(range, from, output),
+                MutantPiece::Text(text) => output.text.push_str(text),
+                MutantPiece::Source(range) => self.range(range, from, output),
             }
         }
     }
@@ -445,12 +457,13 @@ mod tests { fn ignored() -> bool { 1 == 2 } }
     #[test]
     fn a_chosen_mutant_stands_beside_the_original() {
         let sites = sites("a.rs", SOURCE).unwrap();
-        assert_eq!(switched(SOURCE, &sites, &Chosen::new()).text, SOURCE);
+        assert_eq!(switched(SOURCE, &sites, &ChosenMutants::new()).text, SOURCE);
         let and = sites
             .iter()
             .position(|site| site.mutants.iter().any(|mutant| mutant.key.contains("|| for")))
             .unwrap();
-        let output = switched(SOURCE, &sites, &Chosen::from([(and, vec![(7, 0)]), (and + 1, vec![(8, 0)])]));
+        let output =
+            switched(SOURCE, &sites, &ChosenMutants::from([(and, vec![(7, 0)]), (and + 1, vec![(8, 0)])]));
         let equal = "(match crate::mutant_switch::at(8) { 8 => a != b, _ => a == b })";
         let both = format!(
             "(match crate::mutant_switch::at(7) {{ 7 => {equal} || !self.odd(a), _ => {equal} && !self.odd(a) }})"

@@ -2,7 +2,9 @@
 //! `doctor` and the arguments of `migrate`.
 
 use std::fs;
+use std::net::TcpStream;
 use std::path::Path;
+use std::time::Duration;
 
 use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, TestServer, good_answer, streamed};
 use serde_json::{Value, json};
@@ -138,6 +140,12 @@ fn api_009_a_server_listens_on_this_machine_alone_unless_told_otherwise() {
         described.split_once("[default: ").unwrap().1.split(']').next().unwrap().to_owned()
     };
     assert_eq!((default("host").as_str(), default("port").as_str()), ("127.0.0.1", "8000"), "{help}");
+    let server = TestServer::start(&home(), &[], &[("OPENAI_API_KEY", "sk-test")]);
+    let (host, port) = server.address.rsplit_once(':').unwrap();
+    assert_eq!(host, "127.0.0.1", "{}", server.said);
+    // A server of all addresses would answer here, too.
+    let elsewhere = format!("127.0.0.2:{port}").parse().unwrap();
+    assert!(TcpStream::connect_timeout(&elsewhere, Duration::from_secs(2)).is_err());
 }
 
 // CAP-003, CAP-001: the command and the server report the same.

@@ -220,3 +220,95 @@ fn ctx_021_emitted_context_that_is_no_object_is_dropped() {
         assert_eq!(value["meta"]["warnings"][0]["code"], "CONTEXT", "{value}");
     }
 }
+
+// DATA-005: the common envelope admits each of these answers; only the module's own schema refuses them.
+#[test]
+fn data_005_the_schema_of_the_module_judges_its_data() {
+    let manifest = json!({ "tier": "decision" });
+    let mut schema = super::schema();
+    schema["data"]["properties"]["answer"] = json!({ "type": "string", "maxLength": 3 });
+    schema["data"]["properties"]["count"] = json!({ "type": "integer", "minimum": 0 });
+    let open = json!({ "input": {}, "data": { "type": "object", "required": ["rationale"] } });
+    for (member, value) in [("answer", json!("four")), ("count", json!(-1)), ("count", json!("3"))] {
+        let mut reply = good();
+        reply["data"][member] = value;
+        let refused = answer_with(&manifest, &schema, &reply);
+        assert_eq!(refused["error"]["code"], "E3001", "{refused}");
+        let place = format!("/data/{member}");
+        assert!(refused["error"].to_string().contains(&place), "{place}: {refused}");
+        assert_eq!(answer_with(&manifest, &open, &reply)["data"], reply["data"]);
+    }
+    let mut short = good();
+    short["data"].as_object_mut().unwrap().shift_remove("answer");
+    assert_eq!(answer_with(&manifest, &schema, &short)["error"]["code"], "E3001");
+}
+
+// ENV-002: a real error beside data is a contradiction, and a null one is dropped.
+#[test]
+fn env_002_a_success_has_neither_error_nor_partial_data() {
+    let manifest = json!({ "tier": "decision" });
+    let own = json!({ "code": "X", "message": "m" });
+    for (member, value) in [("error", own), ("partial_data", json!({})), ("partial_data", json!({ "a": 1 }))]
+    {
+        let mut reply = good();
+        reply[member] = value;
+        let refused = answer_with(&manifest, &super::schema(), &reply);
+        assert_eq!(refused["error"]["code"], "E3001", "{member}: {refused}");
+    }
+    for member in ["error", "partial_data"] {
+        let mut reply = good();
+        reply[member] = Value::Null;
+        let value = answer_with(&manifest, &super::schema(), &reply);
+        assert_eq!((&value["ok"], value.get(member)), (&json!(true), None), "{value}");
+    }
+}
+
+// SCH-001: each section of the file judges its own part of a run.
+#[test]
+fn sch_001_every_section_of_the_schema_is_judged_in_a_run() {
+    let manifest = json!({ "tier": "decision" });
+    let mut schema = super::schema();
+    schema["input"] = json!({ "type": "object", "properties": { "q": { "$ref": "#/$defs/short" } } });
+    schema["meta"] = json!({ "type": "object", "properties": { "confidence": { "maximum": 0.96 } } });
+    schema["error"] = json!({ "type": "object", "properties": { "code": { "enum": ["TOO_SHORT"] } } });
+    schema["$defs"] = json!({ "short": { "type": "string", "maxLength": 1 } });
+    assert_eq!(answer_with(&manifest, &schema, &good())["ok"], true);
+    let mut failed = own_failure();
+    failed["error"]["code"] = json!("TOO_SHORT");
+    assert_eq!(answer_with(&manifest, &schema, &failed)["error"]["code"], "TOO_SHORT");
+    let mut data = good();
+    data["data"]["answer"] = json!(7);
+    let mut meta = good();
+    meta["meta"]["confidence"] = json!(0.97);
+    for (reply, place) in [(data, "/data/answer"), (meta, "/meta/confidence"), (own_failure(), "/error/code")]
+    {
+        let refused = answer_with(&manifest, &schema, &reply);
+        assert_eq!(refused["error"]["code"], "E3001", "{refused}");
+        assert!(refused["error"].to_string().contains(place), "{place}: {refused}");
+    }
+    let host = Host::new(Arc::new(folder(&manifest, &schema)), Arc::new(Replay::text(good().to_string())));
+    let long = poll_now(run(&host, RunRequest::new("sample", json!({ "q": "long" })), &mut NullSink));
+    assert_eq!(long.error().unwrap().code(), "E1001");
+}
+
+// ENUM-006: only under its tag is an object a value of its own, which strict modules refuse.
+#[test]
+fn enum_006_a_strict_module_recognises_the_renamed_tag() {
+    let mut schema = super::schema();
+    schema["data"]["properties"]["team"] = json!({ "oneOf": [
+        { "type": "string", "enum": ["a"] },
+        { "type": "object", "required": ["other", "reason"],
+          "properties": { "other": { "type": "string", "maxLength": 32 }, "reason": { "type": "string" } } },
+    ] });
+    let mut reply = good();
+    reply["data"]["team"] = json!({ "other": "sales", "reason": "r" });
+    let judged = |enums: Value| answer_with(&json!({ "tier": "decision", "enums": enums }), &schema, &reply);
+    let strict = judged(json!({ "strategy": "strict", "unknown_tag": "other" }));
+    assert_eq!(strict["error"]["code"], "E3005", "{strict}");
+    assert_eq!(judged(json!({ "strategy": "extensible", "unknown_tag": "other" }))["ok"], true);
+    assert_eq!(
+        judged(json!({ "strategy": "strict" }))["ok"],
+        true,
+        "without the tag it is an ordinary object"
+    );
+}
