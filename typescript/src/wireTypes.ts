@@ -75,7 +75,7 @@ export interface RunWarning {
   message: string;
 }
 
-/** A run that did not. */
+/** A run that did not meet its contract. */
 export interface Failure {
   ok: false;
   meta: Meta;

@@ -181,7 +181,7 @@ pub(crate) mod tests {
     fn the_folder_has_the_name_of_the_module() {
         let bytes = archive::write("other", &files("m", "1.0.0")).unwrap();
         let refused = Package::of_archive(bytes, None).unwrap_err();
-        assert!(refused.message().ends_with("the name of the module `m`: `other`"), "{refused}");
+        assert!(refused.message().ends_with("the name of the module `m`, found: `other`"), "{refused}");
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn shares(report: &Evaluation) -> Vec<Vec<String>> {
                 ListPosition::Middle => "in the middle",
                 ListPosition::Last => "last",
             };
-            row(&format!("  {}, right item {place_in_list}", plain(place)), share, String::new())
+            row(&format!("  {}, right one {place_in_list}", plain(place)), share, String::new())
         }));
     }
     let codes: Vec<String> =

@@ -77,8 +77,8 @@ impl KeywordCheck {
             return Err(format!("the module has more than {MAX_PATTERNS} patterns"));
         }
         if self.states > MAX_STATES {
-            return Err("the repetitions in the patterns of the module are too large; `maxLength` limits a \
-                        text better"
+            return Err("the repetitions in the patterns of the module are too large; limit the \
+                        length with `maxLength` instead"
                 .to_owned());
         }
         Ok(weight)

@@ -130,11 +130,11 @@ mod tests {
         assert_eq!(refused(json!({ "input": {}, "data": {} })), "");
         assert_eq!(
             refused(json!({ "a": vec![0; MAX_VALUES] })),
-            "/a/199998 the files hold more than 200000 values"
+            "/a/199998 the files contain more than 200000 values"
         );
         assert_eq!(
             refused(json!({ "a": ["", "x".repeat(MAX_TEXT)] })),
-            "/a/1 the files hold more than 16 MiB of text"
+            "/a/1 the files contain more than 16 MiB of text"
         );
     }
 

@@ -269,7 +269,7 @@ mod tests {
         assert!(reason(&[("a.json", r#"{"case": []}"#.to_owned())]).contains("expected an object"));
         assert!(reason(&[("a.json", group("a", &["x", "x"]))]).contains("two cases have the id: `x`"));
         let short = reason(&[("a.json", group("a", &["x"])), ("index.json", index(2))]);
-        assert!(short.contains("promises 2 cases, there are 1"), "{short}");
+        assert!(short.contains("promises 2 cases, found 1"), "{short}");
         let strange = group("a", &["x"]).replace("\"level\":1", "\"level\":5");
         assert!(reason(&[("a.json", strange)]).contains("level from 1 to 4, found 5"));
         assert!(reason(&[]).contains("no vectors in"));

@@ -61,7 +61,7 @@ mod tests {
         assert!(!module.join("tests/a.reply.txt").exists());
         assert!(remove_in(&folder, "../a.reply.txt").unwrap_err().contains("outside the module"));
         let memory = Folder::memory("m", std::collections::BTreeMap::new());
-        assert!(write_in(&memory, "tests/a.reply.txt", "r").unwrap_err().contains("part of the program"));
+        assert!(write_in(&memory, "tests/a.reply.txt", "r").unwrap_err().contains("built into the program"));
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink("..", module.join("out")).unwrap();
