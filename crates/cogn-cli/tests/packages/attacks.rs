@@ -64,7 +64,7 @@ fn sec_021_hostile_archives_are_refused_whole() {
         ("labels/null", b'3', "it is not a regular file"),
         ("labels/sda", b'4', "it is not a regular file"),
         ("labels/pipe", b'6', "it is not a regular file"),
-        ("labels/MODULE.YAML", b'0', "on some systems it is the same file as another one"),
+        ("labels/MODULE.YAML", b'0', "on some systems its name is equal to that of another"),
         ("labels/module.yaml", b'0', "the archive contains it twice"),
         ("labels/nul.txt", b'0', "its name is reserved for a device on some systems"),
         ("other/file", b'0', "one folder at its top"),
