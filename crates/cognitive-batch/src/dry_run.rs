@@ -7,7 +7,7 @@ use std::io;
 use cognitive_contract::money::Money;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_ports::prices::ModelPrice;
-use cognitive_runtime::cost::{ceiling, price_of};
+use cognitive_runtime::cost::{ceiling_for_text, price_of};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, RunOptions, preview};
 use serde::Serialize;
@@ -114,7 +114,7 @@ impl Sample {
             Ok(_) if !is_new => {}
             Ok(shown) => {
                 self.tokens = self.tokens.saturating_add(shown.estimated_tokens);
-                match ceiling(host, module, options, shown.input.len() as u64) {
+                match ceiling_for_text(host, module, options, &shown.input) {
                     Ok(ceiling) => self.at_most = self.at_most.plus(ceiling.cost),
                     Err(failure) => {
                         self.no_ceiling.get_or_insert_with(|| failure.message().to_owned());

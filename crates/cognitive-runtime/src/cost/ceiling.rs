@@ -70,6 +70,17 @@ pub fn ceiling(
     Estimate::new(host, &host.decide(&module.manifest.name, options)).rounds(module, input_bytes, 1)
 }
 
+/// The lowest limit that lets a run of a module with this input start. Common words cost less than as many bytes.
+pub fn ceiling_for_text(
+    host: &Host,
+    module: &Module,
+    options: &RunOptions,
+    input: &str,
+) -> Result<CostCeiling, Failure> {
+    let plan = host.decide(&module.manifest.name, options);
+    Estimate::new(host, &plan).with_text(input).rounds(module, input.len() as u64, 1)
+}
+
 /// An estimate in progress.
 pub(crate) struct Estimate<'a> {
     host: &'a Host,

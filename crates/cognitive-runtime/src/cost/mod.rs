@@ -30,7 +30,7 @@ use cognitive_contract::{Module, RunSettings};
 use cognitive_ports::prices::{BilledVocabulary, ModelPrice};
 
 pub(crate) use self::answer_size::{AnswerSize, WritingScript, answer_size};
-pub use self::ceiling::{CostCeiling, PartCost, ceiling};
+pub use self::ceiling::{CostCeiling, PartCost, ceiling, ceiling_for_text};
 pub(crate) use self::limit::admit;
 pub(crate) use self::meter::{CallCost, CostMeter};
 pub use self::text_tokens::most_tokens;
