@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         ["mutants", words @ ..] => mutants::run(&root(), words),
         _ => {
             say(
-                "usage: cargo xtask generate\n       cargo xtask prose [--list]\n       cargo xtask mutants [--list] [--sample N] [--seed N]",
+                "usage: cargo xtask generate\n       cargo xtask prose [--list]\n       cargo xtask mutants [--list] [--sample N] [--seed N] [--jobs N]",
             );
             return ExitCode::from(2);
         }

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
@@ -82,9 +84,9 @@ struct TestProgram {
     reached: BTreeSet<usize>,
 }
 
-/// Runs `cargo xtask mutants [--list] [--sample N] [--seed N]`. Returns the surviving mutants without a reason.
+/// Runs `cargo xtask mutants [--list] [--sample N] [--seed N] [--jobs N]`. Returns the surviving mutants without a reason.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
-    let (mut sample, mut seed, mut list) = (SAMPLE, SEED, false);
+    let (mut sample, mut seed, mut jobs, mut list) = (SAMPLE, SEED, 1, false);
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         let mut number =
@@ -93,6 +95,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
             "--list" => list = true,
             "--sample" => sample = usize::try_from(number()?).unwrap_or(usize::MAX),
             "--seed" => seed = number()?,
+            "--jobs" => jobs = number()?.max(1),
             _ => return Err(format!("unknown option: {word}")),
         }
     }
@@ -120,39 +123,58 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
         return Err(format!("tests that fail without a mutant: {}", failed.join(", ")));
     }
     programs.sort_by_key(|program| program.usual);
-    let mut survivors = Vec::new();
-    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
-    for (number, place) in (1..).zip(&sample) {
-        let key = key(&subjects, *place);
-        let line = mutant(&subjects, *place).map_or(0, |mutant| mutant.line);
-        // A switch asks by the number of the first mutant of its site.
-        let asked = sites.get(&(place.0, place.1)).and_then(|all| all.first()).map_or(number, |each| each.0);
-        let killer = programs
-            .iter()
-            .filter(|program| program.reached.contains(&asked))
-            .find(|program| !program.passes(&[("MUTANT", &number.to_string())]).unwrap_or(false));
-        let is_reached = programs.iter().any(|program| program.reached.contains(&asked));
-        let verdict = match killer {
-            Some(program) => format!("killed by {}", program.name),
-            None if explained.contains(key) => "survived, explained".to_owned(),
-            None => {
-                let why = if is_reached { "" } else { " (no test reaches the place)" };
-                survivors.push(format!("survived{why}: line {line}, {key}"));
-                format!("SURVIVED{why}")
-            }
-        };
-        let kind = if killer.is_some() {
-            "killed"
-        } else if explained.contains(key) {
-            "explained"
-        } else {
-            "survived"
-        };
-        *count.entry(kind).or_default() += 1;
-        print(&format!("{number:3} {verdict}: line {line}, {key}\n"));
+    let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(place) = sample.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let number = sample.iter().position(|other| other == place).map_or(0, |index| index + 1);
+                    // A switch asks by the number of the first mutant of its site.
+                    let first = sites.get(&(place.0, place.1)).and_then(|all| all.first());
+                    let verdict = verdict(&programs, number, first.map_or(number, |each| each.0));
+                    let line = mutant(&subjects, *place).map_or(0, |mutant| mutant.line);
+                    let key = key(&subjects, *place);
+                    let is_explained = explained.contains(key) && verdict != MutantFate::Killed;
+                    let reason = if is_explained { " (explained)" } else { "" };
+                    print(&format!("{number:3} {verdict:?}{reason}: line {line}, {key}\n"));
+                    let mut verdicts = verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+                    verdicts
+                        .insert(number, (verdict, is_explained, format!("{verdict:?}: line {line}, {key}")));
+                }
+            });
+        }
+    });
+    let verdicts = verdicts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let count = |wanted: fn(MutantFate, bool) -> bool| {
+        verdicts.values().filter(|(verdict, explained, _)| wanted(*verdict, *explained)).count()
+    };
+    let (killed, explained) =
+        (count(|verdict, _| verdict == MutantFate::Killed), count(|_, explained| explained));
+    print(&format!("{killed} killed, {explained} explained\n"));
+    let rest =
+        verdicts.into_values().filter(|(verdict, explained, _)| *verdict != MutantFate::Killed && !explained);
+    Ok(rest.map(|(_, _, line)| line).collect())
+}
+
+/// What the tests make of a mutant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MutantFate {
+    /// A test fails.
+    Killed,
+    /// No test fails.
+    Survived,
+    /// No test reaches the place.
+    Unreached,
+}
+
+/// Runs the programs that reach a place, the fastest first, until one fails.
+fn verdict(programs: &[TestProgram], number: usize, asked: usize) -> MutantFate {
+    let mut reaching = programs.iter().filter(|program| program.reached.contains(&asked)).peekable();
+    if reaching.peek().is_none() {
+        return MutantFate::Unreached;
     }
-    print(&format!("{count:?}\n"));
-    Ok(survivors)
+    let passes = |program: &TestProgram| program.passes(&[("MUTANT", &number.to_string())]).unwrap_or(false);
+    if reaching.all(passes) { MutantFate::Survived } else { MutantFate::Killed }
 }
 
 fn print(text: &str) {
