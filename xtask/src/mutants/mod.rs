@@ -156,7 +156,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
     Ok(rest.map(|(_, _, line)| line).collect())
 }
 
-/// What the tests make of a mutant.
+/// The result of the tests for a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MutantFate {
     /// A test fails.

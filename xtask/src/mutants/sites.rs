@@ -26,7 +26,7 @@ pub(super) struct Mutant {
     replacement: Vec<MutantPiece>,
 }
 
-/// How the text at a place becomes a choice between the original and its mutants.
+/// The form of the choice between the original and its mutants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SiteForm {
     /// An expression: the original is one of the choices.
@@ -65,7 +65,7 @@ struct SiteFinder<'a> {
     source: &'a str,
     function: String,
     sites: Vec<MutationSite>,
-    /// How often a key occurred already.
+    /// The number of mutants by key. Equal keys get a number.
     names: BTreeMap<String, usize>,
 }
 
@@ -129,7 +129,7 @@ fn block_text<'a>(source: &'a str, block: &Block) -> &'a str {
     source.get(range.start + 1..range.end - 1).unwrap_or_default().trim()
 }
 
-/// Values that a function can return in place of its own.
+/// Values that a mutant of a function returns.
 fn values(output: &ReturnType) -> &'static [&'static str] {
     let ReturnType::Type(_, shape) = output else { return &[""] };
     let Type::Path(path) = &**shape else {
@@ -158,7 +158,7 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// Returns whether a condition binds names, so that it cannot stand in parentheses.
+/// Returns whether a condition binds names, which is not possible in parentheses.
 fn binds(expression: &Expr) -> bool {
     match expression {
         Expr::Let(_) => true,
@@ -167,7 +167,7 @@ fn binds(expression: &Expr) -> bool {
     }
 }
 
-/// The operators that a mutant puts in the place of another.
+/// The operators that replace another one.
 fn other_operators(operator: &BinOp) -> Option<(&'static str, &'static [&'static str])> {
     Some(match operator {
         BinOp::Eq(_) => (" == ", &[" != "]),
@@ -320,7 +320,7 @@ impl<'ast> Visit<'ast> for SiteFinder<'_> {
     }
 }
 
-/// A file with switches, and where each mutant is in it.
+/// A file with switches, and the places of the mutants in it.
 #[derive(Debug, Default)]
 pub(super) struct SwitchedFile {
     pub(super) text: String,
