@@ -368,7 +368,8 @@ impl PairCase {
             return serde_json::to_value(&envelope).unwrap();
         }
         let log: Vec<Value> = sent.iter().map(|chunk| serde_json::to_value(chunk).unwrap()).collect();
-        assert!(check_log(&log).is_empty(), "{:?}\n{}", check_log(&log), self.about);
+        let found = check_log(&log);
+        assert!(found.is_empty() || log.last().is_some_and(is_ruled), "{found:?}\n{}", self.about);
         let mut value = serde_json::to_value(assemble(log)).unwrap();
         for member in ["streaming", "session_id"] {
             value.as_object_mut().unwrap().shift_remove(member);
