@@ -137,7 +137,7 @@ async fn answered(gate: Arc<Semaphore>, rows: Vec<Row>) -> Vec<Envelope> {
         running.spawn(async move {
             let _permit = permit;
             let envelope = match row {
-                Ok((run, scope)) => caller::within(scope, run.run()).await,
+                Ok((run, scope)) => caller::within(scope, Box::pin(run.run())).await,
                 Err(failure) => failure.into_envelope(),
             };
             (index, envelope)
