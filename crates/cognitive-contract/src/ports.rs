@@ -521,23 +521,33 @@ pub trait AuditLog: Send + Sync {
     /// Stores a record, or returns the reason why it could not.
     fn record(&self, record: &AuditRecord) -> Result<(), String>;
 
+    /// Stores a record that the caller no longer needs, which spares a copy.
+    fn submit(&self, record: AuditRecord) -> Result<(), String> {
+        self.record(&record)
+    }
+
+    /// Returns the reason why records cannot be stored now, if that is known.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Stores several records in order, possibly at the cost of one.
     fn record_all(&self, records: &[AuditRecord]) -> Vec<Result<(), String>> {
         records.iter().map(|record| self.record(record)).collect()
     }
 
     /// Stores a record. Resolves when the record would survive a crash of the process.
-    fn commit<'a>(&'a self, record: &'a AuditRecord) -> PortFuture<'a, Result<(), String>> {
-        Box::pin(std::future::ready(self.record(record)))
+    fn commit(&self, record: AuditRecord) -> PortFuture<'_, Result<(), String>> {
+        Box::pin(std::future::ready(self.submit(record)))
     }
 
-    /// Returns the numbers of evicted items since the process started.
+    /// Returns the numbers of evicted and lost items since the process started.
     fn drop_counts(&self) -> DropCounts {
         DropCounts::default()
     }
 }
 
-/// Counts of items that an audit log evicted to stay within its limits.
+/// Counts of items that an audit log evicted to stay within its limits, and of records that it could not store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct DropCounts {
@@ -547,4 +557,6 @@ pub struct DropCounts {
     pub payloads: u64,
     /// Owners for whom eviction has started.
     pub owners: u64,
+    /// Records that could not be stored and are lost.
+    pub lost: u64,
 }

@@ -54,7 +54,7 @@ pub(crate) struct ServerGauges {
     pub(crate) open_streams: usize,
     /// Spans that were lost; `None` if none are recorded.
     pub(crate) lost_spans: Option<u64>,
-    /// Records dropped from the audit log; `None` without an audit log.
+    /// Records dropped from the audit log or lost; `None` without an audit log.
     pub(crate) dropped: Option<DropCounts>,
 }
 
@@ -109,7 +109,9 @@ impl Metrics {
             page.family("cogn_spans_lost_total", "counter", "Spans that did not reach the collector");
             page.line("", lost);
         }
-        if let Some(DropCounts { records, payloads, .. }) = now.dropped {
+        if let Some(DropCounts { records, payloads, lost, .. }) = now.dropped {
+            page.family("cogn_audit_lost_total", "counter", "Audit records that could not be stored");
+            page.line("", lost);
             page.family(
                 "cogn_audit_dropped_total",
                 "counter",
@@ -252,6 +254,7 @@ mod tests {
             "cogn_streams_open 2",
             "cogn_runs_in_flight 5",
             "cogn_spans_lost_total 3",
+            "cogn_audit_lost_total 0",
             "cogn_audit_dropped_total{kind=\"records\"} 0",
             "cogn_runs_total{module=\"m\",model=\"\",outcome=\"E2002\"} 2",
             "cogn_run_seconds_bucket{module=\"m\",le=\"0.1\"} 1",

@@ -159,7 +159,8 @@ fn general(operation: &Operation, described: &OperationDescription, components: 
     }
     let mut responses = json!({ status: answer, "default": schemas::failure_response() });
     if let (Some(responses), "/ready") = (responses.as_object_mut(), path) {
-        responses.insert("503".to_owned(), json!({ "description": "It stops", "content": content }));
+        responses
+            .insert("503".to_owned(), json!({ "description": "It accepts no runs", "content": content }));
     }
     let in_path = ["module", "id"].into_iter().filter(|name| path.contains(&format!("{{{name}}}")));
     let mut parameters: Vec<Value> = in_path

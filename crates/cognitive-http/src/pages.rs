@@ -39,11 +39,13 @@ pub(crate) struct Readiness {
 }
 
 #[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 enum ReadyWord {
     Ready,
     Draining,
+    /// Records are required, and the audit log cannot be written.
+    NoAudit,
 }
 
 /// The offered modules.
@@ -100,6 +102,11 @@ pub(crate) async fn health(State(shared): Shares) -> Response<Body> {
 pub(crate) async fn ready(State(shared): Shares) -> Response<Body> {
     if *shared.draining.borrow() {
         return response::json(StatusCode::SERVICE_UNAVAILABLE, &Readiness { status: ReadyWord::Draining });
+    }
+    // Every run would be refused, so a balancer should send them to another server.
+    let host = &shared.host;
+    if host.audit_required && host.audit.as_ref().is_some_and(|audit| audit.check().is_err()) {
+        return response::json(StatusCode::SERVICE_UNAVAILABLE, &Readiness { status: ReadyWord::NoAudit });
     }
     response::json(StatusCode::OK, &Readiness { status: ReadyWord::Ready })
 }

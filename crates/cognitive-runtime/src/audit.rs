@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::compose::lineage::Lineage;
 use crate::host::{Host, RunInput, RunRequest};
+use crate::ids;
 use crate::receipt::Receipt;
 use crate::run::milliseconds;
 use crate::stages::input::ValidInput;
@@ -42,7 +43,7 @@ pub(crate) struct RunAudit<'a> {
 
 impl<'a> RunAudit<'a> {
     fn new(host: &'a Host, request: &'a RunRequest) -> Self {
-        let id = host.audit.as_ref().map(|_| uuid::Uuid::new_v4().simple().to_string());
+        let id = host.audit.as_ref().map(|_| ids::run_id(SystemTime::now()));
         Self {
             host,
             request,
@@ -77,7 +78,7 @@ impl<'a> RunAudit<'a> {
         let audit = self.host.audit.as_ref()?;
         record.version.clone_from(&module.manifest.version);
         self.attribute(&mut record);
-        let reason = audit.record(&record).err()?;
+        let reason = audit.submit(record).err()?;
         Some(Warning::new(NOTICE, format!("{what} was not recorded: {reason}")))
     }
 
@@ -113,7 +114,8 @@ impl<'a> RunAudit<'a> {
     /// Records nothing if no request leaves, as with saved replies.
     pub(crate) async fn commit_call(&self, module: &Module, provider: &dyn Provider) -> Result<(), Failure> {
         let Self { host, .. } = self;
-        let (Some(audit), Some(to)) = (&host.audit, provider.destination()) else { return Ok(()) };
+        let Some(audit) = &host.audit else { return Ok(()) };
+        let Some(to) = provider.destination() else { return Ok(()) };
         let provider = provider.name();
         let attempt = self.calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         let asked = to.asked(provider);
@@ -124,7 +126,7 @@ impl<'a> RunAudit<'a> {
         record.version.clone_from(&module.manifest.version);
         record.model.clone_from(&asked);
         *self.asked.lock() = Some(asked);
-        match audit.commit(&record).await {
+        match audit.commit(record).await {
             Err(reason) if host.audit_required => Err(unrecorded(&reason)),
             Err(reason) => {
                 self.unrecorded.lock().get_or_insert(reason);
@@ -226,21 +228,28 @@ impl<'a> RunRecord<'a> {
     }
 
     /// Writes the record of a finished run. A record that cannot be written causes a warning; it never fails
-    /// the run.
-    pub(crate) fn close(mut self, latency_ms: f64, envelope: &mut Envelope) {
+    /// the run. If the operator requires records, the answer waits until this one is stored.
+    pub(crate) async fn close(mut self, latency_ms: f64, envelope: &mut Envelope) {
         self.is_closed = true;
         if let Some(reason) = self.audit.unrecorded.lock().take() {
             let message = format!("a model call was made without a record: {reason}");
             envelope.meta_mut().warn(&Warning::new(NOTICE, message));
         }
-        if let Err(reason) = self.write(latency_ms, envelope) {
+        let host = self.audit.host;
+        let written = match (&host.audit, self.end_record(latency_ms, envelope)) {
+            (Some(log), Some(record)) if host.audit_required => log.commit(record).await,
+            (Some(log), Some(record)) => log.submit(record),
+            _ => Ok(()),
+        };
+        if let Err(reason) = written {
             envelope.meta_mut().warn(&Warning::new(NOTICE, format!("the run was not recorded: {reason}")));
         }
     }
 
-    fn write(&mut self, latency_ms: f64, envelope: &Envelope) -> Result<(), String> {
+    /// The record of the end of the run; `None` without an audit log.
+    fn end_record(&mut self, latency_ms: f64, envelope: &Envelope) -> Option<AuditRecord> {
         let run = &self.audit;
-        let Some(log) = &run.host.audit else { return Ok(()) };
+        run.host.audit.as_ref()?;
         let mut record = AuditRecord::new(SystemTime::now(), run.trace_id(), run.name(), envelope);
         run.attribute(&mut record);
         record.version = std::mem::take(&mut self.version);
@@ -263,7 +272,7 @@ impl<'a> RunRecord<'a> {
         }
         let given = self.given.take().filter(|_| self.audit.host.audit_payloads);
         record.payload = given.map(|given| json!({ "input": recorded(given), "envelope": envelope }));
-        log.record(&record)
+        Some(record)
     }
 }
 
@@ -306,7 +315,10 @@ impl Drop for RunRecord<'_> {
                 envelope.meta_mut().set_usage(usage);
             }
             // The run is gone, so no answer can carry a warning; the log reports its own trouble.
-            let _ = self.write(milliseconds(self.started), &envelope);
+            let record = self.end_record(milliseconds(self.started), &envelope);
+            if let (Some(log), Some(record)) = (&self.audit.host.audit, record) {
+                let _ = log.submit(record);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Returns a new span id: 16 hex digits.
 #[must_use]
@@ -24,6 +25,20 @@ pub fn unheard_of() -> u128 {
     (u128::from(high) << 64) | u128::from(low)
 }
 
+/// Returns a new id for the records of a run: 32 hex digits that begin with the time in milliseconds. Ids of
+/// neighbouring runs are neighbours in the index of a store, which then changes one page for many records.
+pub(crate) fn run_id(now: SystemTime) -> String {
+    let millis = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let id = (millis << RANDOM_BITS) | (unheard_of() & ((1 << RANDOM_BITS) - 1));
+    let mut text = String::with_capacity(32);
+    // Writing into a string cannot fail.
+    let _ = write!(text, "{id:032x}");
+    text
+}
+
+/// The bits of a run id after the time.
+const RANDOM_BITS: u32 = 80;
+
 fn numbers() -> [u64; 2] {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
@@ -42,6 +57,10 @@ mod tests {
         let spans: HashSet<String> = (0..1_000).map(|_| span_id()).collect();
         let numbers: HashSet<u128> = (0..1_000).map(|_| unheard_of()).collect();
         assert_eq!((spans.len(), numbers.len()), (1_000, 1_000));
+        let now = UNIX_EPOCH + std::time::Duration::from_millis(0x0123_4567_89ab);
+        let runs: HashSet<String> = (0..1_000).map(|_| run_id(now)).collect();
+        assert_eq!(runs.len(), 1_000);
+        assert!(runs.iter().all(|id| id.len() == 32 && id.starts_with("0123456789ab")));
         assert!(spans.iter().all(|id| id.len() == 16 && *id != "0".repeat(16)));
     }
 }

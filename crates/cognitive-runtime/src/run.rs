@@ -242,7 +242,7 @@ async fn close(
         Trace::from_envelope(name, &record.version, &envelope, latency_ms, usage).with_parts(parts)
     });
     listeners.end_span(&envelope);
-    record.close(latency_ms, &mut envelope);
+    record.close(latency_ms, &mut envelope).await;
     if let Some(trace) = &trace {
         listeners.event(Event::Trace(trace));
     }

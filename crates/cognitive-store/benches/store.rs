@@ -132,13 +132,13 @@ fn calls(group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::WallT
     let call = AuditRecord::call(SystemTime::now(), "trace", "code-reviewer", json!({ "attempt": 1 }));
     let store = Arc::new(store);
     group.bench_function("record a call before it leaves, on the command line", |bencher| {
-        bencher.iter(|| wait(store.commit(&call)).unwrap());
+        bencher.iter(|| wait(store.commit(call.clone())).unwrap());
     });
     let background = Background::new(store, |reason| panic!("{reason}")).unwrap();
     for many in [1, 64] {
         group.bench_function(format!("record {many} calls that leave at once, in a server"), |bencher| {
             bencher.iter(|| {
-                let waiting: Vec<_> = (0..many).map(|_| background.commit(&call)).collect();
+                let waiting: Vec<_> = (0..many).map(|_| background.commit(call.clone())).collect();
                 for one in waiting {
                     wait(one).unwrap();
                 }

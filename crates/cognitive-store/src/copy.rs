@@ -1,11 +1,12 @@
-//! Copies a whole store into an empty one, row by row. Ids and hashes stay, so both stores have the same chains and
-//! anchors are valid for both. Rows are copied and counted in one transaction; then the copy is verified.
-//! Refuses a target that is not empty: two histories cannot be merged.
+//! Copies a whole store into an empty one, in batches of rows. Ids and hashes stay, so both stores have the same chains
+//! and anchors are valid for both. Rows are copied, counted and verified in one transaction, so the target has all of
+//! them or none. Refuses a target that is not empty: two histories cannot be merged.
 
 use std::ops::ControlFlow;
 
 use serde::Serialize;
 
+use crate::audit::{heads_of, verify_all};
 use crate::error::{Problem, StoreError};
 use crate::sql::{LockedArea, SqlSession, SqlValue, number};
 use crate::store::Store;
@@ -66,32 +67,55 @@ impl Store {
     /// Copies one snapshot of everything into an empty store. The error says which of the two stores failed.
     pub fn copy_into(&self, to: &Self) -> Result<StoreCopy, StoreError> {
         let mut refused = None;
-        let copied = self.look_at_once(|from| match to.change_synced(ALL, |into| copy(from, into)) {
-            Ok(tables) => Ok(tables),
-            Err(error) => {
-                let problem = error.problem().clone();
-                refused = Some(error);
-                Err(problem)
-            }
-        });
-        let tables = copied.map_err(|error| refused.take().unwrap_or(error))?;
-        let found = to.verify(&[])?;
-        let failed = |why: String| StoreError::new(to.place(), Problem::Failed(why));
-        if let Some(breach) = found.breaches.first() {
-            return Err(failed(format!("the copy does not verify: {breach}")));
-        }
-        let (ends, expected) = (to.heads()?, self.heads()?);
-        if ends != expected {
-            return Err(failed(
-                "another process wrote into one of the stores during the copy: the ends of the chains differ"
-                    .to_owned(),
-            ));
-        }
-        Ok(StoreCopy { tables, chains: found.chains, verified: found.records })
+        let copied =
+            self.look_at_once(|from| match to.change_synced(ALL, |into| copy_all(from, into, self)) {
+                Ok(tables) => Ok(tables),
+                Err(error) => {
+                    let problem = error.problem().clone();
+                    refused = Some(error);
+                    Err(problem)
+                }
+            });
+        copied.map_err(|error| refused.take().unwrap_or(error))
     }
 }
 
+/// The rows that are read and inserted at once.
+const BATCH: usize = 256;
+/// The bytes of text that are read and inserted at once. A row may have some megabytes.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Copies all rows and checks the copy. An error undoes everything.
+fn copy_all(
+    from: &mut dyn SqlSession,
+    into: &mut dyn SqlSession,
+    source: &Store,
+) -> Result<StoreCopy, Problem> {
+    let tables = copy(from, into)?;
+    let found = verify_all(into)?;
+    if let Some(breach) = found.breaches.first() {
+        return Err(Problem::Failed(format!("the copy does not verify: {breach}")));
+    }
+    // The snapshot is as old as the copy is long. Its source must not have gone on meanwhile.
+    let now = match source.sibling() {
+        Some(sibling) => sibling.heads(),
+        None if source.is_on_server() => source.heads(),
+        // In memory there is no other process.
+        None => Ok(heads_of(from)?),
+    };
+    if heads_of(into)? != now.map_err(|error| error.problem().clone())? {
+        return Err(Problem::Failed(
+            "another process wrote into the other store during the copy: the ends of the chains differ"
+                .to_owned(),
+        ));
+    }
+    Ok(StoreCopy { tables, chains: found.chains, verified: found.records })
+}
+
 fn copy(from: &mut dyn SqlSession, into: &mut dyn SqlSession) -> Result<Vec<CopiedTable>, Problem> {
+    for statement in into.dialect().before_copy() {
+        into.execute(statement, &[])?;
+    }
     for (table, _, _) in TABLES {
         if number(into, &format!("SELECT count(*) FROM {table}"), &[])? > 0 {
             return Err(Problem::Failed(format!("it is not empty: `{table}` has rows")));
@@ -101,14 +125,18 @@ fn copy(from: &mut dyn SqlSession, into: &mut dyn SqlSession) -> Result<Vec<Copi
     into.execute("UPDATE audit_began SET before_id = ?1", &[SqlValue::Integer(began)])?;
     let mut tables = Vec::new();
     for (name, order, columns) in TABLES {
-        let marks: Vec<String> = (1..=columns.split(", ").count()).map(|place| format!("?{place}")).collect();
-        let insert = format!("INSERT INTO {name} ({columns}) VALUES ({})", marks.join(", "));
-        let mut rows = 0;
+        let (mut rows, mut batch, mut bytes) = (0, Vec::new(), 0);
         from.each(&format!("SELECT {columns} FROM {name} ORDER BY {order}"), &[], &mut |row| {
-            into.execute(&insert, &row.0)?;
+            bytes += row.0.iter().map(SqlValue::size).sum::<usize>();
+            batch.push(row.0.clone());
             rows += 1;
+            if batch.len() == BATCH || bytes > BATCH_BYTES {
+                into.insert(name, columns, std::mem::take(&mut batch))?;
+                bytes = 0;
+            }
             Ok(ControlFlow::Continue(()))
         })?;
+        into.insert(name, columns, batch)?;
         let there = number(into, &format!("SELECT count(*) FROM {name}"), &[])?;
         if u64::try_from(there) != Ok(rows) {
             return Err(Problem::Failed(format!("`{name}` has {there} of {rows} rows")));

@@ -176,9 +176,13 @@ impl Store {
         }
     }
 
-    /// Returns the location in a form that may be shown.
-    pub(crate) fn place(&self) -> &Path {
-        &self.place
+    /// Returns whether the store is a database on a server, which several connections can use at once.
+    pub(crate) fn is_on_server(&self) -> bool {
+        match &self.backend {
+            Backend::File(_) => false,
+            #[cfg(feature = "postgres")]
+            Backend::Server(_) => true,
+        }
     }
 
     /// Returns the limits of the audit.
@@ -231,6 +235,11 @@ impl Store {
         work: impl FnOnce(&mut dyn SqlSession) -> Result<T, Problem>,
     ) -> Option<T> {
         self.work(SqlAccess::Look, Duration::ZERO, work).ok()
+    }
+
+    /// Begins and ends a transaction for a change, without waiting for others.
+    pub(crate) fn try_writing(&self) -> Result<(), StoreError> {
+        self.work(SqlAccess::Change(&[]), Duration::ZERO, |_| Ok(()))
     }
 
     fn work<T>(
@@ -335,6 +344,22 @@ mod tests {
         pragma(&store, "max_page_count", 1_000);
         store.record(&record("t")).unwrap();
         assert_eq!(store.list(&Filter::default()).unwrap().len(), kept + 1);
+    }
+
+    // `NORMAL`: the log is synced at each checkpoint. Decisions of people are synced one by one, with `FULL`.
+    #[test]
+    fn the_sync_mode_of_a_file_is_the_published_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("store.db")).unwrap();
+        let mode = || -> i64 {
+            store
+                .with_file(|connection| connection.pragma_query_value(None, "synchronous", |row| row.get(0)))
+                .unwrap()
+        };
+        store.record(&record("t")).unwrap();
+        assert_eq!(mode(), 1);
+        store.change_synced(&[], |_| Ok(())).unwrap();
+        assert_eq!(mode(), 1);
     }
 
     #[test]

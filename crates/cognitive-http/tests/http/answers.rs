@@ -1,8 +1,13 @@
 //! Sync responses: always an envelope, with the right status and the headers that middleware routes on.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cognitive_contract::ports::{AuditLog, AuditRecord, DropCounts, Provider};
+use cognitive_runtime::Host;
 use serde_json::{Value, json};
 
-use crate::support::{ANSWER, Script, Server, ask, client, json_of, roomy};
+use crate::support::{ANSWER, Script, Server, ask, client, json_of, module_cache, roomy};
 
 // API-003: the run path and its aliases answer alike.
 #[tokio::test]
@@ -350,4 +355,48 @@ async fn d_21_an_answer_that_is_not_json_is_no_bad_request() {
         (422, &"E1000".parse().unwrap())
     );
     assert_eq!(json_of(response).await["error"]["details"]["source"], "model");
+}
+
+/// An audit log that may be out of reach, and that has lost three records.
+#[derive(Default)]
+struct FarLog(AtomicBool);
+
+impl AuditLog for FarLog {
+    fn record(&self, _: &AuditRecord) -> Result<(), String> {
+        self.check()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.0.load(Ordering::Relaxed) { Err("gone".to_owned()) } else { Ok(()) }
+    }
+
+    fn drop_counts(&self) -> DropCounts {
+        let mut counts = DropCounts::default();
+        counts.lost = 3;
+        counts
+    }
+}
+
+// A balancer must not send runs to a server that has to refuse them all.
+#[tokio::test]
+async fn a_server_that_cannot_write_required_records_is_not_ready() {
+    for is_required in [true, false] {
+        let (folder, modules) = module_cache("both");
+        let log = Arc::new(FarLog::default());
+        let mut host = Host::new(Arc::new(modules), Script::free(&ANSWER) as Arc<dyn Provider>);
+        host.audit = Some(Arc::clone(&log) as Arc<dyn AuditLog>);
+        host.audit_required = is_required;
+        let server = Server::with_host(folder, host, roomy()).await;
+        let ready = || async {
+            let response = client().get(server.url("/ready")).send().await.unwrap();
+            (response.status().as_u16(), json_of(response).await["status"].clone())
+        };
+        assert_eq!(ready().await, (200, json!("ready")));
+        log.0.store(true, Ordering::Relaxed);
+        assert_eq!(ready().await, if is_required { (503, json!("no_audit")) } else { (200, json!("ready")) });
+        let metrics = client().get(server.url("/metrics")).send().await.unwrap().text().await.unwrap();
+        assert!(metrics.lines().any(|line| line == "cogn_audit_lost_total 3"), "{metrics}");
+        log.0.store(false, Ordering::Relaxed);
+        assert_eq!(ready().await, (200, json!("ready")));
+    }
 }

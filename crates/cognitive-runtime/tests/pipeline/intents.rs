@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use cognitive_contract::ports::{
-    Attempt, AuditLog, AuditRecord, CallSink, DecodeMode, Destination, ModelCall, ModelEnd, NullSink,
-    PortFuture, Provider, ProviderError, Usage,
+    Attempt, AuditLog, AuditRecord, CallSink, DecodeMode, Destination, Event, EventSink, ModelCall, ModelEnd,
+    NullSink, PortFuture, Provider, ProviderError, Stage, Usage,
 };
 use cognitive_runtime::{Host, RunRequest, run};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ impl AuditLog for Log {
         Ok(())
     }
 
-    fn commit<'a>(&'a self, record: &'a AuditRecord) -> PortFuture<'a, Result<(), String>> {
+    fn commit(&self, record: AuditRecord) -> PortFuture<'_, Result<(), String>> {
         Box::pin(async move {
             std::future::poll_fn(|_| {
                 if self.waits.load(Ordering::Relaxed) { Poll::Pending } else { Poll::Ready(()) }
@@ -41,7 +41,7 @@ impl AuditLog for Log {
             if self.fails.load(Ordering::Relaxed) {
                 return Err("the disk is full".to_owned());
             }
-            self.record(record)
+            self.submit(record)
         })
     }
 }
@@ -159,6 +159,39 @@ fn a_run_that_nobody_waits_for_leaves_its_end() {
     let envelope = poll_now(run(&host, request(), &mut NullSink));
     let _ = std::panic::take_hook();
     assert_eq!((envelope.ok(), log.events()), (false, vec!["call", "call", "run"]));
+}
+
+// The end of a run that has to be recorded is stored before its answer leaves; otherwise the process could die in between.
+#[test]
+fn a_required_record_of_the_end_is_kept_before_the_answer() {
+    for is_required in [false, true] {
+        let (mut host, log, _) = world(Way::Answers);
+        host.audit_required = is_required;
+        let log_at_end = Arc::clone(&log);
+        // The last event before the record: from now on commits wait.
+        let mut sink = AtCheck(move || log_at_end.waits.store(true, Ordering::Relaxed));
+        let mut future = pin!(run(&host, request(), &mut sink));
+        let mut context = Context::from_waker(Waker::noop());
+        let is_done = future.as_mut().poll(&mut context).is_ready();
+        assert_eq!(is_done, !is_required);
+        if is_required {
+            assert_eq!(log.events(), ["call", "call"]);
+            log.waits.store(false, Ordering::Relaxed);
+            assert!(future.as_mut().poll(&mut context).is_ready());
+        }
+        assert_eq!(log.events(), ["call", "call", "run"]);
+    }
+}
+
+/// Acts when the reply of the model is checked.
+struct AtCheck<F>(F);
+
+impl<F: FnMut() + Send> EventSink for AtCheck<F> {
+    fn event(&mut self, event: Event<'_>) {
+        if matches!(event, Event::Stage(Stage::Check)) {
+            (self.0)();
+        }
+    }
 }
 
 // H4: an intent that cannot be recorded is a warning. If the operator requires records, it ends the run before

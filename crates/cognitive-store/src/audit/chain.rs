@@ -1,18 +1,21 @@
 //! A chain of records of one owner and kind. Each record has the hash of the one before it. Retention drops records
 //! from the beginning; the hash of the last dropped record is stored, so that the rest can still be verified.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
 use sha2::{Digest, Sha256};
 
 use super::entry::{DETAILS, FACTS, NewAuditRow, SWEPT};
+use super::new_rows::NewRows;
 use crate::error::Problem;
-use crate::sql::{SqlRow, SqlSession, SqlValue, all, first, number, values, whole};
+use crate::sql::{SqlRow, SqlSession, SqlValue, all, number, values, whole};
 use crate::store::Retention;
 
 /// The most that one write removes, so that a lowered limit does not make it slow.
 const BATCH: i64 = 64;
+/// The columns of a row before its facts.
+const PLACE_COLUMNS: usize = 10;
 /// Removes the records of a chain that were dropped since it was last saved. The lower bound matters to PostgreSQL: with an
 /// upper bound alone, statistics from before the last few thousand drops make the planner expect all of those rows again,
 /// and it scans the whole table for each write.
@@ -82,6 +85,8 @@ pub(super) struct WriteDrops {
 
 const COLUMNS: &str = "id, owner, kind, seq, hash, bytes, payload_bytes, dropped, dropped_hash, \
      dropped_payloads, dropped_since, dropped_at";
+/// The number of [`COLUMNS`].
+const COLUMN_COUNT: usize = 12;
 
 impl Chain {
     fn read(row: &SqlRow) -> Result<Self, Problem> {
@@ -104,19 +109,38 @@ impl Chain {
         })
     }
 
+    /// Returns the newest id of all records and the chains of these owners, in one statement: a server is asked while
+    /// others wait for the lock.
+    pub(super) fn of_owners(
+        session: &mut dyn SqlSession,
+        owners: &BTreeSet<&str>,
+    ) -> Result<(i64, Vec<Self>), Problem> {
+        let marks = (1..=owners.len()).map(|place| format!("?{place}")).collect::<Vec<_>>().join(", ");
+        let sql = format!(
+            "SELECT {COLUMNS}, newest FROM (SELECT coalesce(max(audit.id), 0) AS newest FROM audit) AS records
+             LEFT JOIN audit_chains ON owner IN ({marks})"
+        );
+        let owners: Vec<SqlValue> = owners.iter().map(|owner| SqlValue::from(*owner)).collect();
+        let (mut newest, mut chains) = (0, Vec::new());
+        session.each(&sql, &owners, &mut |row| {
+            newest = row.integer(COLUMN_COUNT)?;
+            if row.maybe_integer(0)?.is_some() {
+                chains.push(Self::read(row)?);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok((newest, chains))
+    }
+
     /// Returns all chains, the oldest first.
     pub(super) fn all(session: &mut dyn SqlSession) -> Result<Vec<Self>, Problem> {
         all(session, &format!("SELECT {COLUMNS} FROM audit_chains ORDER BY id"), &[], Self::read)
     }
 
-    /// Returns the chain of an owner and a kind; a new one if there is none.
-    pub(super) fn find(session: &mut dyn SqlSession, owner: &str, kind: &str) -> Result<Self, Problem> {
-        let sql = format!("SELECT {COLUMNS} FROM audit_chains WHERE owner = ?1 AND kind = ?2");
-        if let Some(chain) = first(session, &sql, &values![owner, kind], Self::read)? {
-            return Ok(chain);
-        }
+    /// Creates the chain of an owner and a kind.
+    pub(super) fn create(session: &mut dyn SqlSession, owner: &str, kind: &str) -> Result<Self, Problem> {
         let id = number(session, "SELECT coalesce(max(id), 0) + 1 FROM audit_chains", &[])?;
-        session.execute(
+        session.execute_later(
             "INSERT INTO audit_chains VALUES (?1, ?2, ?3, 0, ?4, 0, 0, 0, ?4, 0, NULL, NULL)",
             &values![id, owner, kind, ORIGIN.as_slice()],
         )?;
@@ -139,30 +163,35 @@ impl Chain {
         })
     }
 
-    /// Makes room for an entry and appends it under `id`. [`save`](Self::save) writes the chain and removes the
-    /// dropped records, once for a whole batch.
+    /// Makes room for an entry and appends it under `id` to the new rows. [`save`](Self::save) writes the chain and
+    /// removes the dropped records, once for a whole batch.
     pub(super) fn append(
         &mut self,
         session: &mut dyn SqlSession,
-        id: i64,
-        entry: &NewAuditRow,
+        rows: &mut NewRows,
+        (id, entry): (i64, NewAuditRow),
         retention: Retention,
     ) -> Result<WriteDrops, Problem> {
         let was_whole = self.dropped_since.is_none();
-        let mut gone =
-            WriteDrops { records: self.make_room(session, entry, retention)?, ..WriteDrops::default() };
+        let mut gone = WriteDrops {
+            records: self.make_room(session, rows, entry.bytes, retention)?,
+            ..WriteDrops::default()
+        };
         gone.records += entry.swept;
         self.seq += 1;
         let before = std::mem::take(&mut self.hash);
         self.hash = self.link(id, &before, entry.facts.iter()).to_vec();
-        self.insert(session, id, &before, entry)?;
+        let (ts, payload_bytes) = (entry.ts.clone(), entry.payload_bytes());
         self.bytes += entry.bytes;
-        self.payload_bytes += entry.payload_bytes();
-        gone.payloads = self.drop_payloads(session, entry, retention)?;
+        self.payload_bytes += payload_bytes;
+        rows.push(self.row(id, before, entry));
+        if payload_bytes > 0 {
+            gone.payloads = self.drop_payloads(session, rows, retention)?;
+        }
         if gone.records + gone.payloads > 0 {
             gone.first = was_whole;
-            self.dropped_since.get_or_insert_with(|| entry.ts.clone());
-            self.dropped_at = Some(entry.ts.clone());
+            self.dropped_since.get_or_insert_with(|| ts.clone());
+            self.dropped_at = Some(ts);
         }
         Ok(gone)
     }
@@ -172,61 +201,59 @@ impl Chain {
         link(id, &self.owner, &self.kind, (self.id, self.seq, self.dropped), before, facts)
     }
 
-    fn insert(
-        &self,
-        session: &mut dyn SqlSession,
-        id: i64,
-        before: &[u8],
-        entry: &NewAuditRow,
-    ) -> Result<(), Problem> {
-        let mut values = values![
-            id,
-            entry.bytes,
-            entry.payload.clone(),
-            entry.payload_bytes(),
-            self.id,
-            self.seq,
-            self.dropped,
-            before,
-            self.hash.as_slice(),
-        ]
-        .to_vec();
-        values.extend(entry.facts.iter().cloned());
-        let marks = (1..=values.len()).map(|place| format!("?{place}")).collect::<Vec<_>>().join(", ");
-        let sql = format!(
-            "INSERT INTO audit (position, id, bytes, payload, payload_bytes, chain, seq, dropped, before, hash, {})
-             VALUES (0, {marks})",
-            FACTS.join(", ")
-        );
-        session.execute(&sql, &values).map(drop)
+    /// Returns the columns of [`NewRows`] for the newest record of this chain.
+    fn row(&self, id: i64, before: Vec<u8>, entry: NewAuditRow) -> Vec<SqlValue> {
+        let payload_bytes = entry.payload_bytes();
+        let mut row = Vec::with_capacity(PLACE_COLUMNS + FACTS.len());
+        row.extend([
+            SqlValue::Integer(0),
+            SqlValue::Integer(id),
+            SqlValue::Integer(entry.bytes),
+            entry.payload.into(),
+            SqlValue::Integer(payload_bytes),
+            SqlValue::Integer(self.id),
+            SqlValue::Integer(self.seq),
+            SqlValue::Integer(self.dropped),
+            SqlValue::Blob(before),
+            SqlValue::Blob(self.hash.clone()),
+        ]);
+        row.extend(entry.facts);
+        row
     }
 
     /// Drops the oldest records until the entry fits. An entry above the limit is stored alone.
     fn make_room(
         &mut self,
         session: &mut dyn SqlSession,
-        entry: &NewAuditRow,
+        rows: &mut NewRows,
+        entry_bytes: i64,
         retention: Retention,
     ) -> Result<i64, Problem> {
         // Details have a budget of their own, so that any number of them makes no run and no call go.
         let share = if self.kind == DETAILS { 4 } else { 1 };
         let records = whole(retention.records / share).max(1);
         let bytes = whole(retention.bytes / share);
-        let is_over = |kept: i64, held: i64| kept >= records || held.saturating_add(entry.bytes) > bytes;
+        let is_over = |kept: i64, held: i64| kept >= records || held.saturating_add(entry_bytes) > bytes;
         let before = self.dropped;
         while self.dropped < self.seq
             && self.dropped - before < BATCH
             && is_over(self.seq - self.dropped, self.bytes)
         {
-            let Some(record) = self.next_oldest(session)? else { break };
+            let Some(record) = self.next_oldest(session, rows)? else { break };
             self.forget(record);
         }
         Ok(self.dropped - before)
     }
 
     /// Returns the oldest record that was not dropped.
-    fn next_oldest(&mut self, session: &mut dyn SqlSession) -> Result<Option<OldestRecord>, Problem> {
+    fn next_oldest(
+        &mut self,
+        session: &mut dyn SqlSession,
+        rows: &mut NewRows,
+    ) -> Result<Option<OldestRecord>, Problem> {
         if self.oldest.is_empty() {
+            // The oldest records may be among those of this batch.
+            rows.write(session)?;
             let sql =
                 format!("SELECT {OLDEST} FROM audit WHERE chain = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3");
             self.oldest =
@@ -248,7 +275,7 @@ impl Chain {
     /// Removes the records that were dropped since the last call: once for a batch, however many there are.
     fn remove_dropped(&mut self, session: &mut dyn SqlSession) -> Result<(), Problem> {
         if self.removed < self.dropped {
-            session.execute(REMOVE_DROPPED, &values![self.id, self.removed, self.dropped])?;
+            session.execute_later(REMOVE_DROPPED, &values![self.id, self.removed, self.dropped])?;
             self.removed = self.dropped;
         }
         Ok(())
@@ -283,13 +310,14 @@ impl Chain {
     fn drop_payloads(
         &mut self,
         session: &mut dyn SqlSession,
-        entry: &NewAuditRow,
+        rows: &mut NewRows,
         retention: Retention,
     ) -> Result<i64, Problem> {
         let limit = whole(retention.payload_bytes);
-        if entry.payload.is_none() || self.payload_bytes <= limit {
+        if self.payload_bytes <= limit {
             return Ok(0);
         }
+        rows.write(session)?;
         let (mut count, mut from, mut last) = (0, 0, 0);
         // Records that were dropped a moment ago may still be in the table, and they count no more.
         let oldest =
@@ -310,7 +338,7 @@ impl Chain {
         if count > 0 {
             // Bounded below for the same reason as `REMOVE_DROPPED`.
             let forget = "UPDATE audit SET payload = NULL WHERE chain = ?1 AND payload IS NOT NULL AND seq BETWEEN ?2 AND ?3";
-            session.execute(forget, &values![self.id, from, last])?;
+            session.execute_later(forget, &values![self.id, from, last])?;
             self.payloads_gone = last;
             self.dropped_payloads += count;
         }
@@ -334,7 +362,7 @@ impl Chain {
             self.dropped_since.as_deref(),
             self.dropped_at.as_deref(),
         ];
-        session.execute(sql, &values).map(drop)
+        session.execute_later(sql, &values)
     }
 }
 

@@ -101,7 +101,7 @@ impl NewAuditRow {
         ];
         let kind = if record.is_detail() { DETAILS } else { RUNS };
         let owner = writable(cut(&record.owner(), SHORT));
-        let bytes = length(OVERHEAD + facts.iter().map(size).sum::<usize>());
+        let bytes = length(OVERHEAD + facts.iter().map(Value::size).sum::<usize>());
         Self { owner, kind, facts, ts, bytes, payload, swept: 0 }
     }
 
@@ -132,7 +132,7 @@ impl NewAuditRow {
             Value::Null,
         ];
         let kind = if chain.kind == DETAILS { DETAILS } else { RUNS };
-        let bytes = length(OVERHEAD + facts.iter().map(size).sum::<usize>());
+        let bytes = length(OVERHEAD + facts.iter().map(Value::size).sum::<usize>());
         Self {
             owner: chain.owner.clone(),
             kind,
@@ -152,14 +152,6 @@ impl NewAuditRow {
 /// Replaces zero characters, which PostgreSQL cannot store. Applied for every backend, so that records are identical.
 pub(crate) fn writable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
-}
-
-fn size(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => text.len(),
-        Value::Blob(bytes) => bytes.len(),
-        _ => 0,
-    }
 }
 
 fn length(bytes: usize) -> i64 {

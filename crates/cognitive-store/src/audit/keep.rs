@@ -1,15 +1,17 @@
 //! Writes records and drops the oldest ones, in one transaction, so the limits hold after every write. Records that
 //! arrive together share a transaction.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
 use cognitive_contract::ports::{AuditLog, AuditRecord, DropCounts};
 
 use super::chain::{Chain, WriteDrops};
 use super::entry::NewAuditRow;
+use super::new_rows::NewRows;
 use crate::error::Problem;
-use crate::sql::{LockedArea, SqlSession, number, values};
+use crate::sql::{LockedArea, SqlSession, values};
 use crate::store::{Retention, Store};
 use crate::time;
 
@@ -24,6 +26,10 @@ impl AuditLog for Store {
         records.iter().map(|_| kept.clone()).collect()
     }
 
+    fn check(&self) -> Result<(), String> {
+        self.try_writing().map_err(|error| error.to_string())
+    }
+
     fn drop_counts(&self) -> DropCounts {
         self.drops.counts()
     }
@@ -31,13 +37,16 @@ impl AuditLog for Store {
 
 impl Store {
     fn keep(&self, records: &[AuditRecord]) -> Result<(), String> {
+        if records.is_empty() {
+            return Ok(());
+        }
         let entries: Vec<NewAuditRow> = records.iter().map(NewAuditRow::from_record).collect();
         let retention = self.retention();
         let newest = records.iter().map(|record| record.at).max();
         let due = newest.filter(|now| retention.age.is_some() && self.drops.sweep_is_due(*now));
         // Exclusive, because two concurrent appends to a chain would fork it. One lock covers all chains, because ids
         // must have no gaps: a gap reveals a chain that was deleted as a whole.
-        let gone = self.change(&[LockedArea::Audit], |session| keep(session, &entries, retention, due));
+        let gone = self.change(&[LockedArea::Audit], |session| keep(session, entries, retention, due));
         // Counted after the commit, because a failed transaction has dropped nothing.
         for gone in &gone.map_err(|error| error.to_string())? {
             self.drops.add(gone);
@@ -48,7 +57,7 @@ impl Store {
 
 fn keep(
     session: &mut dyn SqlSession,
-    entries: &[NewAuditRow],
+    entries: Vec<NewAuditRow>,
     retention: Retention,
     due: Option<SystemTime>,
 ) -> Result<Vec<WriteDrops>, Problem> {
@@ -62,24 +71,31 @@ fn keep(
 /// Appends entries to their chains. Returns the drops and the newest id.
 pub(super) fn append(
     session: &mut dyn SqlSession,
-    entries: &[NewAuditRow],
+    entries: Vec<NewAuditRow>,
     retention: Retention,
 ) -> Result<(Vec<WriteDrops>, i64), Problem> {
-    let mut id = number(session, "SELECT coalesce(max(id), 0) FROM audit", &[])?;
-    let mut gone = Vec::with_capacity(entries.len());
-    let mut chains: BTreeMap<(&str, &str), Chain> = BTreeMap::new();
+    let owners: BTreeSet<&str> = entries.iter().map(|entry| entry.owner.as_str()).collect();
+    let (mut id, known) = Chain::of_owners(session, &owners)?;
+    let named = |chain: Chain| ((chain.owner.clone(), chain.kind.clone()), chain);
+    // In the order of their names, so that concurrent transactions would lock rows in the same order.
+    let mut chains: BTreeMap<(String, String), Chain> = known.into_iter().map(named).collect();
+    let mut changed = BTreeSet::new();
+    let (mut gone, mut rows) = (Vec::with_capacity(entries.len()), NewRows::default());
     for entry in entries {
         id += 1;
-        let name = (entry.owner.as_str(), entry.kind);
-        let mut chain = match chains.remove(&name) {
-            Some(chain) => chain,
-            None => Chain::find(session, &entry.owner, entry.kind)?,
+        let name = (entry.owner.clone(), entry.kind.to_owned());
+        let chain = match chains.entry(name.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(Chain::create(session, &entry.owner, entry.kind)?),
         };
-        gone.push(chain.append(session, id, entry, retention)?);
-        chains.insert(name, chain);
+        gone.push(chain.append(session, &mut rows, (id, entry), retention)?);
+        changed.insert(name);
     }
-    for chain in chains.values_mut() {
-        chain.save(session)?;
+    rows.write(session)?;
+    for (name, chain) in &mut chains {
+        if changed.contains(name) {
+            chain.save(session)?;
+        }
     }
     Ok((gone, id))
 }
@@ -97,11 +113,11 @@ impl NoteRecord {
 
     /// Appends the record. The caller counts the returned drops after the commit.
     pub(crate) fn append(
-        &self,
+        self,
         session: &mut dyn SqlSession,
         retention: Retention,
     ) -> Result<NoteCost, Problem> {
-        append(session, std::slice::from_ref(&self.0), retention).map(|(gone, _)| NoteCost(gone))
+        append(session, vec![self.0], retention).map(|(gone, _)| NoteCost(gone))
     }
 }
 
@@ -130,7 +146,9 @@ fn sweep(
         if count > 0 {
             last += 1;
             let note = NewAuditRow::swept(&chain, &now, count);
-            gone.push(chain.append(session, last, &note, retention)?);
+            let mut rows = NewRows::default();
+            gone.push(chain.append(session, &mut rows, (last, note), retention)?);
+            rows.write(session)?;
             chain.save(session)?;
         }
     }

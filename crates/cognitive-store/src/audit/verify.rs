@@ -208,20 +208,29 @@ pub struct Head {
 impl Store {
     /// Returns the ends of all chains.
     pub fn heads(&self) -> Result<Vec<Head>, StoreError> {
-        let chains = self.look(Chain::all)?;
-        let head = |chain: Chain| Head {
-            id: format!("{}.{}", chain.id, chain.seq),
-            hash: hex(&chain.hash),
-            owner: chain.owner,
-            kind: chain.kind,
-        };
-        Ok(chains.into_iter().map(head).collect())
+        self.look(heads_of)
     }
 
     /// Verifies the whole audit in one snapshot. Writers are not blocked.
     pub fn verify(&self, anchors: &[Anchor]) -> Result<Verification, StoreError> {
         self.look_at_once(|session| verify(session, anchors))
     }
+}
+
+/// Returns the ends of all chains.
+pub(crate) fn heads_of(session: &mut dyn SqlSession) -> Result<Vec<Head>, Problem> {
+    let head = |chain: Chain| Head {
+        id: format!("{}.{}", chain.id, chain.seq),
+        hash: hex(&chain.hash),
+        owner: chain.owner,
+        kind: chain.kind,
+    };
+    Ok(Chain::all(session)?.into_iter().map(head).collect())
+}
+
+/// Verifies the whole audit as a session sees it.
+pub(crate) fn verify_all(session: &mut dyn SqlSession) -> Result<Verification, Problem> {
+    verify(session, &[])
 }
 
 fn verify(moment: &mut dyn SqlSession, anchors: &[Anchor]) -> Result<Verification, Problem> {

@@ -21,6 +21,17 @@ pub(crate) enum SqlValue {
     Blob(Vec<u8>),
 }
 
+impl SqlValue {
+    /// Returns the bytes of a text or a blob; 0 for other values.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Blob(bytes) => bytes.len(),
+            Self::Null | Self::Integer(_) | Self::Real(_) => 0,
+        }
+    }
+}
+
 /// The differences between the databases, as SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SqlDialect {
@@ -52,6 +63,16 @@ impl SqlDialect {
 }
 
 impl SqlDialect {
+    /// Returns the statements to run before rows are copied.
+    pub(crate) fn before_copy(self) -> &'static [&'static str] {
+        match self {
+            Self::Sqlite => &[],
+            // The copy is verified in the same transaction, which reads everything in one statement.
+            #[cfg(feature = "postgres")]
+            Self::Postgres => &["SET LOCAL statement_timeout = '10min'"],
+        }
+    }
+
     /// Returns the statements to run after rows were copied with their ids.
     pub(crate) fn after_copy(self) -> &'static [&'static str] {
         match self {
@@ -98,6 +119,13 @@ pub(crate) trait SqlSession {
 
     /// Executes a statement and returns the number of affected rows.
     fn execute(&mut self, sql: &str, values: &[SqlValue]) -> Result<u64, Problem>;
+
+    /// Executes a statement whose result does not matter. A server gets it together with the next statement or with the
+    /// end of the transaction, which then also reports its error.
+    fn execute_later(&mut self, sql: &str, values: &[SqlValue]) -> Result<(), Problem>;
+
+    /// Inserts rows into a table. `columns` is a list for SQL. A server gets them like a later statement.
+    fn insert(&mut self, table: &str, columns: &str, rows: Vec<Vec<SqlValue>>) -> Result<(), Problem>;
 
     /// Passes the rows to `take` one by one, until it breaks.
     fn each(

@@ -167,6 +167,22 @@ impl SqlSession for SqliteSession<'_> {
         done.map(|count| count as u64).map_err(|error| self.said(&error))
     }
 
+    fn execute_later(&mut self, sql: &str, values: &[SqlValue]) -> Result<(), Problem> {
+        self.execute(sql, values).map(drop)
+    }
+
+    fn insert(&mut self, table: &str, columns: &str, rows: Vec<Vec<SqlValue>>) -> Result<(), Problem> {
+        let Some(width) = rows.first().map(Vec::len) else { return Ok(()) };
+        let marks = vec!["?"; width].join(", ");
+        let sql = format!("INSERT INTO {table} ({columns}) VALUES ({marks})");
+        // One statement for each row costs no more than one for all: nothing is sent, and it is parsed once.
+        let mut statement = self.connection.prepare_cached(&sql).map_err(|error| self.said(&error))?;
+        for row in &rows {
+            statement.execute(params_from_iter(row)).map_err(|error| self.said(&error))?;
+        }
+        Ok(())
+    }
+
     fn each(
         &mut self,
         sql: &str,

@@ -351,3 +351,33 @@ fn records_of_before_the_chain_stay_and_are_said_to_be_older() {
     let rows = store.list(&Filter::default()).unwrap();
     assert_eq!((rows[0].id, rows[1].trace_id.as_str(), &rows[1].link), (8, "old", &None));
 }
+
+// More rows than are copied at once, with all kinds of values.
+#[test]
+fn a_copy_has_everything_and_one_that_does_not_verify_leaves_nothing() {
+    let homes = [Some(Home::in_memory()), Some(Home::on_sqlite()), Home::on_postgres()];
+    for home in homes.into_iter().flatten() {
+        let (_dir, path) = place();
+        let store = Store::open(&path).unwrap();
+        let records: Vec<AuditRecord> = (0..600)
+            .map(|number| {
+                let mut record = by(["ann", "bob"][number % 2], good(&format!("t{number}"), "m"));
+                record.payload = (number % 3 == 0).then(|| json!({ "input": number }));
+                record
+            })
+            .collect();
+        store.record_all(&records).into_iter().for_each(Result::unwrap);
+        let damaged = path.with_extension("damaged");
+        Connection::open(&path).unwrap().execute("VACUUM INTO ?1", [damaged.to_str().unwrap()]).unwrap();
+        let change = "UPDATE audit SET module = 'x' WHERE id = 300";
+        Connection::open(&damaged).unwrap().execute_batch(change).unwrap();
+        let target = home.open();
+        let refused = Store::open(&damaged).unwrap().copy_into(&target).unwrap_err().to_string();
+        assert!(refused.contains("the copy does not verify: record 300"), "{refused}");
+        assert_eq!(target.list(&Filter::default()).unwrap(), []);
+        let copy = store.copy_into(&target).unwrap();
+        assert_eq!((copy.chains, copy.verified), (2, 600));
+        assert_eq!(target.list(&Filter::default()).unwrap(), store.list(&Filter::default()).unwrap());
+        assert_eq!(target.heads().unwrap(), store.heads().unwrap());
+    }
+}

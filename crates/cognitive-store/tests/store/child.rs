@@ -95,6 +95,7 @@ fn do_job(job: &OsStr, path: &Path) {
     match job.split_once(' ').unwrap_or((job, "")) {
         ("write", name) => write(name, path, 500),
         ("write-for-ever", name) => write(name, path, usize::MAX),
+        ("commit-for-ever", name) => crate::group_commit::commit_for_ever(name, path, say),
         ("try", _) => say(&attempt(path)),
         ("read", _) => say(&read(path)),
         ("decide", words) => crate::review::decide_one(words, path, say),

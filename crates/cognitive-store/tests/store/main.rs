@@ -11,6 +11,7 @@ mod child;
 mod common;
 mod context;
 mod file;
+mod group_commit;
 mod processes;
 mod review;
 mod server;

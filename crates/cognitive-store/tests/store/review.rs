@@ -339,7 +339,7 @@ fn of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told(home: &Ho
         let stands = shared.get(&id).unwrap().unwrap().decision.unwrap();
         assert_eq!(said[0], format!("made {}", stands.verdict.word()));
         let told =
-            format!("review {id} was {} before by: `{}`", stands.verdict.past(), stands.verdict.word());
+            format!("review {id} was already {} by: `{}`", stands.verdict.past(), stands.verdict.word());
         assert_eq!(said[1], told);
     }
 }

@@ -1,6 +1,6 @@
 //! A PostgreSQL server shared by several processes. A few connections are opened on demand, each used by one piece of
 //! work at a time. A separate thread drives them, so that callers can wait in any thread. Waits for connections and
-//! statements are bounded. After a failure, the server is not contacted for a moment.
+//! statements are bounded. After a failure, callers get the same error at once until a probe reaches the server.
 
 mod address;
 mod schema;
@@ -9,10 +9,10 @@ mod tls;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cognitive_contract::lock::Lock;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, NoTls};
 
@@ -25,9 +25,13 @@ use crate::gate::ConnectionGate;
 
 /// The most connections per process. Servers allow about a hundred in total by default.
 const CONNECTIONS: usize = 8;
-/// The pause after the server could not be reached or did not answer. Without it, every run would wait for the
-/// connection timeout of a dead server.
-const REST: Duration = Duration::from_secs(1);
+/// The pause between the first two probes of a server that could not be reached or did not answer. Callers do not wait
+/// for a probe: otherwise a run would wait for the timeout of a dead server again and again.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause between two probes. It doubles after each, so that a server which starts slowly gets few of them.
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// The time that a probe may take.
+const PROBE: Duration = Duration::from_secs(5);
 /// The lock for creating and migrating tables.
 const MIGRATION: i32 = 0;
 /// The first half of all lock ids: `cogn` in ASCII.
@@ -43,8 +47,8 @@ pub(crate) struct PgServer {
     driver: Option<Runtime>,
     gate: ConnectionGate,
     idle: Lock<Vec<Arc<Client>>>,
-    /// The start and the reason of the current pause.
-    resting: Lock<Option<(Instant, Problem)>>,
+    /// The reason for which the server is not contacted, except by the probe that clears it.
+    outage: Arc<Lock<Option<Problem>>>,
 }
 
 impl PgServer {
@@ -62,7 +66,7 @@ impl PgServer {
             driver: Some(driver),
             gate: ConnectionGate::new(CONNECTIONS),
             idle: Lock::default(),
-            resting: Lock::default(),
+            outage: Arc::default(),
         };
         server.bring_up(patience)?;
         Ok(server)
@@ -105,18 +109,14 @@ impl PgServer {
         let driver = self.driver()?.handle();
         let client = self.connection(patience.max(SHORT))?;
         // A connection that is not returned is closed, which aborts its transaction.
-        let mut session = PgSession { client, driver, limit: limit + SLACK };
-        let done = session.batch(begin).and_then(|()| {
-            let value = work(&mut session)?;
-            session.batch("COMMIT")?;
-            Ok(value)
-        });
+        let mut session = PgSession::begin(client, driver, limit + SLACK, begin);
+        let done = work(&mut session).and_then(|value| session.batch("COMMIT").map(|()| value));
         match &done {
-            Ok(_) => self.give_back(session.client),
-            Err(problem @ (Problem::Unreachable(_) | Problem::Silent(_))) => self.rest(problem),
+            Ok(_) => self.give_back(session.into_client()),
+            Err(problem @ (Problem::Unreachable(_) | Problem::Silent(_))) => self.pause(problem),
             Err(_) => {
-                if session.batch("ROLLBACK").is_ok() {
-                    self.give_back(session.client);
+                if session.abandon("ROLLBACK").is_ok() {
+                    self.give_back(session.into_client());
                 }
             }
         }
@@ -132,53 +132,36 @@ impl PgServer {
         if let Some(client) = idle.filter(|client| !client.is_closed()) {
             return Ok(client);
         }
-        let resting = self.resting.lock().clone();
-        if let Some((_, problem)) = resting.filter(|(since, _)| since.elapsed() < REST) {
+        if let Some(problem) = self.outage.lock().clone() {
             return Err(problem);
         }
-        let connected = self.connect(limit);
+        let driver = self.driver()?.handle();
+        let work = connect(self.address.config.clone(), driver.clone());
+        let connected = match wait(driver, limit, work) {
+            Ok(connected) => connected.map(Arc::new).map_err(|error| error.into_problem(limit)),
+            Err(problem) => Err(problem),
+        };
         if let Err(problem) = &connected {
-            self.rest(problem);
+            self.pause(problem);
         }
         connected
-    }
-
-    fn connect(&self, limit: Duration) -> Result<Arc<Client>, Problem> {
-        let handle = self.driver()?.handle();
-        let config = self.address.config.clone();
-        let driver = handle.clone();
-        let is_plain = config.get_ssl_mode() == SslMode::Disable;
-        let tls = if is_plain {
-            None
-        } else {
-            Some(Tls::of_system().map_err(|error| Problem::Failed(error.to_string()))?)
-        };
-        let work = async move {
-            match tls {
-                None => {
-                    let (client, connection) = config.connect(NoTls).await?;
-                    // The user of a connection gets the reason for its end.
-                    driver.spawn(async move { drop(connection.await) });
-                    Ok(client)
-                }
-                Some(tls) => {
-                    let (client, connection) = config.connect(tls).await?;
-                    driver.spawn(async move { drop(connection.await) });
-                    Ok(client)
-                }
-            }
-        };
-        wait(handle, limit, work)?.map(Arc::new).map_err(|error| said(&error, limit))
     }
 
     fn give_back(&self, client: Arc<Client>) {
         self.idle.lock().push(client);
     }
 
-    /// Pauses contact with the server and drops the idle connections, which have probably failed too.
-    fn rest(&self, problem: &Problem) {
+    /// Stops contact with the server until a probe reaches it, and drops the idle connections, which have probably
+    /// failed too.
+    fn pause(&self, problem: &Problem) {
         self.idle.lock().clear();
-        *self.resting.lock() = Some((Instant::now(), problem.clone()));
+        let before = self.outage.lock().replace(problem.clone());
+        // One probe for each outage. If the driver is gone, so is the store.
+        if let (None, Ok(driver)) = (before, self.driver()) {
+            let driver = driver.handle();
+            let (outage, config) = (Arc::clone(&self.outage), self.address.config.clone());
+            driver.spawn(probe_until_reached(outage, config, driver.clone()));
+        }
     }
 
     /// Runs the migration steps that the database has not run. With concurrent processes, the first one migrates.
@@ -225,6 +208,57 @@ impl PgServer {
             session.execute("DELETE FROM cogn_schema", &[])?;
             session.execute("INSERT INTO cogn_schema VALUES (?1)", &[SqlValue::Integer(known)]).map(drop)
         })
+    }
+}
+
+/// A connection that could not be opened.
+enum ConnectError {
+    Tls(String),
+    Server(tokio_postgres::Error),
+}
+
+impl ConnectError {
+    fn into_problem(self, limit: Duration) -> Problem {
+        match self {
+            Self::Tls(why) => Problem::Failed(why),
+            Self::Server(error) => said(&error, limit),
+        }
+    }
+}
+
+/// Opens a connection, which `driver` then drives.
+async fn connect(config: tokio_postgres::Config, driver: Handle) -> Result<Client, ConnectError> {
+    if config.get_ssl_mode() == SslMode::Disable {
+        let (client, connection) = config.connect(NoTls).await.map_err(ConnectError::Server)?;
+        // The user of a connection gets the reason for its end.
+        driver.spawn(async move { drop(connection.await) });
+        return Ok(client);
+    }
+    let tls = Tls::of_system().map_err(|error| ConnectError::Tls(error.to_string()))?;
+    let (client, connection) = config.connect(tls).await.map_err(ConnectError::Server)?;
+    driver.spawn(async move { drop(connection.await) });
+    Ok(client)
+}
+
+/// Tries to reach the server until it answers, and then lets all callers contact it again.
+async fn probe_until_reached(
+    outage: Arc<Lock<Option<Problem>>>,
+    config: tokio_postgres::Config,
+    driver: Handle,
+) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        // The first probe is sent at once: often only one connection broke, and the server is well.
+        let answer = async {
+            let client = connect(config.clone(), driver.clone()).await.ok()?;
+            client.batch_execute("SELECT 1").await.ok()
+        };
+        if tokio::time::timeout(PROBE, answer).await.ok().flatten().is_some() {
+            *outage.lock() = None;
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

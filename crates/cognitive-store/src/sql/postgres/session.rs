@@ -1,5 +1,6 @@
-//! Runs statements on one connection. Each statement runs on the driver's thread, and the caller waits for it up to a
-//! time limit. Statements are unnamed on the server, so that a connection pooler can be used.
+//! Runs statements on one connection. They run on the driver's thread, and the caller waits for them up to a time
+//! limit. Statements whose result does not matter are sent together with the next one, so that a transaction takes few
+//! round trips. Statements are unnamed on the server, so that a connection pooler can be used.
 
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use futures_util::StreamExt;
+use futures_util::future::{join, join_all};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Row, RowStream};
@@ -20,22 +22,81 @@ use crate::error::Problem;
 /// The number of rows fetched at once. All rows of a large table would not fit into the memory.
 const ROWS: usize = 256;
 
+/// The most statements that are sent together.
+const PIPELINE: usize = 16;
+
 /// A connection during one piece of work.
 pub(super) struct PgSession<'a> {
-    pub(super) client: Arc<Client>,
-    pub(super) driver: &'a Handle,
-    /// The time limit for one statement.
-    pub(super) limit: Duration,
+    client: Arc<Client>,
+    driver: &'a Handle,
+    /// The time limit for statements that are sent together.
+    limit: Duration,
+    /// The statements to send before the next one.
+    later: Vec<LaterStatement>,
 }
 
-impl PgSession<'_> {
+/// A statement whose result does not matter.
+enum LaterStatement {
+    /// Several statements without parameters.
+    Plain(String),
+    Typed(String, Vec<TypedParameter>),
+}
+
+/// A parameter with the type that it has on the server.
+type TypedParameter = (Box<dyn ToSql + Sync + Send>, Type);
+
+impl<'a> PgSession<'a> {
+    /// Starts a piece of work. `begin` is sent with its first statement.
+    pub(super) fn begin(client: Arc<Client>, driver: &'a Handle, limit: Duration, begin: &str) -> Self {
+        Self { client, driver, limit, later: vec![LaterStatement::Plain(begin.to_owned())] }
+    }
+
+    /// Returns the connection; statements that were not sent are dropped.
+    pub(super) fn into_client(self) -> Arc<Client> {
+        self.client
+    }
+
     /// Executes several statements without parameters.
-    pub(super) fn batch(&self, sql: &str) -> Result<(), Problem> {
-        let (client, sql) = (Arc::clone(&self.client), sql.to_owned());
-        let limit = self.limit;
-        wait(self.driver, limit, async move { client.batch_execute(&sql).await })?
+    pub(super) fn batch(&mut self, sql: &str) -> Result<(), Problem> {
+        self.later.push(LaterStatement::Plain(sql.to_owned()));
+        self.send_later()
+    }
+
+    /// Executes statements without parameters, and drops those that were not sent.
+    pub(super) fn abandon(&mut self, sql: &str) -> Result<(), Problem> {
+        self.later.clear();
+        self.batch(sql)
+    }
+
+    fn add(&mut self, statement: LaterStatement) -> Result<(), Problem> {
+        self.later.push(statement);
+        if self.later.len() < PIPELINE { Ok(()) } else { self.send_later() }
+    }
+
+    /// Sends the statements that wait, and waits for their ends.
+    fn send_later(&mut self) -> Result<(), Problem> {
+        let (client, later, limit) = (Arc::clone(&self.client), std::mem::take(&mut self.later), self.limit);
+        wait(self.driver, limit, async move { send_all(&client, later).await })?
             .map_err(|error| said(&error, limit))
     }
+}
+
+/// Sends statements at once, in their order. The first error is the cause of those after it.
+async fn send_all(client: &Client, statements: Vec<LaterStatement>) -> Result<(), tokio_postgres::Error> {
+    // Each of them is sent when it is polled for the first time, and `join_all` polls a few in their order.
+    let sent = join_all(statements.iter().map(|statement| async move {
+        match statement {
+            LaterStatement::Plain(sql) => client.batch_execute(sql).await,
+            LaterStatement::Typed(sql, values) => {
+                let values: Vec<(&(dyn ToSql + Sync), Type)> = values
+                    .iter()
+                    .map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone()))
+                    .collect();
+                client.execute_typed(sql, &values).await.map(drop)
+            }
+        }
+    }));
+    sent.await.into_iter().collect()
 }
 
 /// Runs work on the driver and blocks this thread until it is done. On a multi-threaded runtime, the other tasks of
@@ -93,9 +154,7 @@ fn places(sql: &str) -> String {
     sql.replace('?', "$")
 }
 
-type TypedValue = (SqlValue, Type);
-
-fn typed(values: &[SqlValue]) -> Vec<TypedValue> {
+fn typed(values: &[SqlValue]) -> Vec<TypedParameter> {
     let type_of = |value: &SqlValue| match value {
         // The server infers the type from the context.
         SqlValue::Null => Type::UNKNOWN,
@@ -104,7 +163,62 @@ fn typed(values: &[SqlValue]) -> Vec<TypedValue> {
         SqlValue::Text(_) => Type::TEXT,
         SqlValue::Blob(_) => Type::BYTEA,
     };
-    values.iter().map(|value| (value.clone(), type_of(value))).collect()
+    values.iter().map(|value| (Box::new(value.clone()) as Box<_>, type_of(value))).collect()
+}
+
+/// A column of new rows, as an array parameter. `None` if it has only NULL, which needs no parameter.
+fn array(values: Vec<SqlValue>) -> Result<Option<TypedParameter>, Problem> {
+    fn of<T: ToSql + Sync + Send + 'static>(
+        values: Vec<SqlValue>,
+        take: impl Fn(SqlValue) -> Option<T>,
+        kind: Type,
+    ) -> Result<Option<TypedParameter>, Problem> {
+        let values = values.into_iter().map(|value| match value {
+            SqlValue::Null => Ok(None),
+            value => take(value).map(Some).ok_or_else(|| {
+                Problem::Failed(
+                    "internal error of the store: a column has values of several types".to_owned(),
+                )
+            }),
+        });
+        let values: Vec<Option<T>> = values.collect::<Result<_, _>>()?;
+        Ok(Some((Box::new(values), kind)))
+    }
+    match values.iter().find(|value| !matches!(value, SqlValue::Null)) {
+        None | Some(SqlValue::Null) => Ok(None),
+        Some(SqlValue::Integer(_)) => of(
+            values,
+            |value| if let SqlValue::Integer(number) = value { Some(number) } else { None },
+            Type::INT8_ARRAY,
+        ),
+        Some(SqlValue::Real(_)) => of(
+            values,
+            |value| if let SqlValue::Real(number) = value { Some(number) } else { None },
+            Type::FLOAT8_ARRAY,
+        ),
+        Some(SqlValue::Text(_)) => of(
+            values,
+            |value| if let SqlValue::Text(text) = value { Some(text) } else { None },
+            Type::TEXT_ARRAY,
+        ),
+        Some(SqlValue::Blob(_)) => of(
+            values,
+            |value| if let SqlValue::Blob(bytes) = value { Some(bytes) } else { None },
+            Type::BYTEA_ARRAY,
+        ),
+    }
+}
+
+/// Turns rows into columns.
+fn columns_of(rows: Vec<Vec<SqlValue>>) -> Vec<Vec<SqlValue>> {
+    let width = rows.first().map_or(0, Vec::len);
+    let mut columns: Vec<Vec<SqlValue>> = (0..width).map(|_| Vec::with_capacity(rows.len())).collect();
+    for row in rows {
+        for (column, value) in columns.iter_mut().zip(row) {
+            column.push(value);
+        }
+    }
+    columns
 }
 
 /// The rows not yet fetched.
@@ -132,12 +246,45 @@ impl SqlSession for PgSession<'_> {
 
     fn execute(&mut self, sql: &str, values: &[SqlValue]) -> Result<u64, Problem> {
         let (client, sql, values, limit) = (Arc::clone(&self.client), places(sql), typed(values), self.limit);
+        let later = std::mem::take(&mut self.later);
         let work = async move {
             let values: Vec<(&(dyn ToSql + Sync), Type)> =
-                values.iter().map(|(value, kind)| (value as &(dyn ToSql + Sync), kind.clone())).collect();
-            client.execute_typed(&sql, &values).await
+                values.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect();
+            // In this order, so that the statements before it are sent before it.
+            let (before, done) = join(send_all(&client, later), client.execute_typed(&sql, &values)).await;
+            before.and(done)
         };
         wait(self.driver, limit, work)?.map_err(|error| said(&error, limit))
+    }
+
+    fn execute_later(&mut self, sql: &str, values: &[SqlValue]) -> Result<(), Problem> {
+        self.add(LaterStatement::Typed(places(sql), typed(values)))
+    }
+
+    /// One statement for all rows, with an array for each column: its text and its parameters are as many for one row
+    /// as for hundreds.
+    fn insert(&mut self, table: &str, columns: &str, rows: Vec<Vec<SqlValue>>) -> Result<(), Problem> {
+        let (mut parameters, mut chosen, mut named) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, column) in columns_of(rows).into_iter().enumerate() {
+            match array(column)? {
+                Some(parameter) => {
+                    chosen.push(format!("c{number}"));
+                    named.push(format!("c{number}"));
+                    parameters.push(parameter);
+                }
+                None => chosen.push("NULL".to_owned()),
+            }
+        }
+        if parameters.is_empty() {
+            return Ok(());
+        }
+        let marks = (1..=parameters.len()).map(|place| format!("${place}")).collect::<Vec<_>>().join(", ");
+        let sql = format!(
+            "INSERT INTO {table} ({columns}) SELECT {} FROM unnest({marks}) AS rows ({})",
+            chosen.join(", "),
+            named.join(", ")
+        );
+        self.add(LaterStatement::Typed(sql, parameters))
     }
 
     fn each(
@@ -147,7 +294,13 @@ impl SqlSession for PgSession<'_> {
         take: &mut dyn FnMut(&SqlRow) -> Result<ControlFlow<()>, Problem>,
     ) -> Result<(), Problem> {
         let (client, sql, values, limit) = (Arc::clone(&self.client), places(sql), typed(values), self.limit);
-        let begin = async move { some(Box::pin(client.query_typed_raw(&sql, values).await?)).await };
+        let later = std::mem::take(&mut self.later);
+        let begin = async move {
+            let values = values.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone()));
+            let asked = async { some(Box::pin(client.query_typed_raw(&sql, values).await?)).await };
+            let (before, rows) = join(send_all(&client, later), asked).await;
+            before.and(rows)
+        };
         let mut next = wait(self.driver, limit, begin)?;
         loop {
             let (rows, coming) = next.map_err(|error| said(&error, limit))?;
