@@ -36,7 +36,7 @@ impl<'a> CountedRun<'a> {
     }
 
     fn count(&self, envelope: &Envelope) {
-        let asked = asked_model(self.host, self.module, self.was_asked);
+        let asked = asked_model(self.host, self.module, self.was_asked, envelope);
         self.shared.metrics.ran(self.module, envelope, asked.as_deref(), self.started.elapsed());
     }
 }
@@ -57,8 +57,16 @@ impl EventSink for ModelCallFlag<'_> {
     }
 }
 
-/// Returns the model of a run that called one.
-pub(crate) fn asked_model(host: &Host, module: &str, was_asked: &AtomicBool) -> Option<String> {
+/// Returns the model of a run that called one, if its envelope names none.
+pub(crate) fn asked_model(
+    host: &Host,
+    module: &str,
+    was_asked: &AtomicBool,
+    envelope: &Envelope,
+) -> Option<String> {
+    if envelope.meta().extra.contains_key("model") {
+        return None;
+    }
     let provider = &host.models_for(module).first;
     was_asked.load(Ordering::Relaxed).then(|| provider.destination())?.map(|to| to.asked(provider.name()))
 }

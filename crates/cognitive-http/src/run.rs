@@ -312,7 +312,7 @@ pub(crate) fn start(
         // A client that has received the last chunk can start its next stream at once.
         drop(permit);
         end(&shared, &session, rest);
-        let asked = asked_model(&host, &module, &was_asked);
+        let asked = asked_model(&host, &module, &was_asked, &envelope);
         shared.metrics.ran(&module, &envelope, asked.as_deref(), started.elapsed());
     };
     if is_heavy {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cognitive_contract::media::Category;
 use cognitive_contract::ports::{Provider, ProviderError};
@@ -166,6 +166,7 @@ pub(crate) fn remote(config: &ProviderConfig) -> Result<Remote, ProviderError> {
         redactor: Redactor::new(config.key.as_ref(), Some(&base)),
         pause: Arc::clone(&config.pause),
         media: config.media.clone(),
+        destination: OnceLock::new(),
     })
 }
 

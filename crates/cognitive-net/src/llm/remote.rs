@@ -4,7 +4,7 @@
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use cognitive_contract::address::bare_url;
@@ -71,6 +71,8 @@ pub(crate) struct Remote {
     pub(crate) pause: Arc<dyn Pause>,
     /// The media categories from the configuration; `None` for those documented by the service.
     pub(crate) media: Option<Vec<Category>>,
+    /// What audit and metrics show of the requests. Made once: it takes several searches for secrets.
+    pub(crate) destination: OnceLock<Destination>,
 }
 
 impl Provider for Remote {
@@ -107,11 +109,11 @@ impl Provider for Remote {
     }
 
     fn destination(&self) -> Option<Destination> {
-        let shown = bare_url(self.wire.endpoint().calls.as_str());
-        Some(Destination {
+        let made = self.destination.get_or_init(|| Destination {
             model: Some(self.wire.endpoint().model.clone()),
-            address: Some(self.redactor.clean(&shown)),
-        })
+            address: Some(self.redactor.clean(&bare_url(self.wire.endpoint().calls.as_str()))),
+        });
+        Some(made.clone())
     }
 
     fn rendered(&self, call: &ModelCall) -> Option<RenderedRequest> {
