@@ -8,7 +8,10 @@ use tokio::net::TcpStream;
 
 /// The result of one round of load.
 pub(crate) struct Load {
+    pub(crate) count: f64,
     pub(crate) per_second: f64,
+    /// The processor time of the server for one request; 0 until the caller has read it.
+    pub(crate) processor_micros: f64,
     pub(crate) p50: f64,
     pub(crate) p99: f64,
 }
@@ -43,7 +46,7 @@ pub(crate) async fn load(address: &str, request: &str, connections: usize, time:
     let at = |share: usize| times[(times.len() - 1) * share / 100];
     #[expect(clippy::cast_precision_loss, reason = "less than a million")]
     let count = times.len() as f64;
-    Load { per_second: count / seconds, p50: at(50), p99: at(99) }
+    Load { count, per_second: count / seconds, processor_micros: 0.0, p50: at(50), p99: at(99) }
 }
 
 /// Sends requests on one connection until the callback for latencies returns false.

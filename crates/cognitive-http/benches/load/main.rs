@@ -7,6 +7,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
+    clippy::print_stderr,
     reason = "a benchmark prints and may panic"
 )]
 
@@ -20,6 +21,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use client::Load;
+use cognitive_testkit::TestPostgres;
+
+/// The allocator of the program `cogn`, for both servers.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const CONNECTIONS: usize = 64;
 const ROUNDS: usize = 7;
@@ -35,8 +41,14 @@ struct Server {
 
 impl Server {
     fn start(kind: &str, upstream: &str) -> Self {
+        Self::start_with(kind, upstream, None)
+    }
+
+    /// Starts a server that records its runs in `store`, if there is one.
+    fn start_with(kind: &str, upstream: &str, store: Option<&str>) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([kind, upstream])
+            .args(store)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -85,7 +97,9 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     match (args.get(1).map(String::as_str), args.get(2)) {
         (Some("bare"), Some(upstream)) => runtime.block_on(servers::bare(upstream)),
-        (Some("cogn"), Some(upstream)) => runtime.block_on(servers::cogn(upstream)),
+        (Some("cogn"), Some(upstream)) => {
+            runtime.block_on(servers::cogn(upstream, args.get(3).map(String::as_str)));
+        }
         (Some("soak"), Some(seconds)) => {
             let kind = if args.iter().any(|arg| arg == "bare") { "bare" } else { "cogn" };
             runtime.block_on(soak::soak(kind, seconds.parse().unwrap()));
@@ -96,34 +110,56 @@ fn main() {
 
 async fn measure() {
     let upstream = stub::start().await;
-    let bare = Server::start("bare", &upstream);
-    let cogn = Server::start("cogn", &upstream);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("audit.db").to_string_lossy().into_owned();
+    let postgres = TestPostgres::durable();
+    let database = postgres.as_ref().map(TestPostgres::database);
+    let mut servers = vec![
+        ("bare", Server::start("bare", &upstream)),
+        ("cogn", Server::start("cogn", &upstream)),
+        ("cogn with SQLite", Server::start_with("cogn", &upstream, Some(&file))),
+    ];
+    if let Some(database) = &database {
+        servers.push(("cogn with PostgreSQL", Server::start_with("cogn", &upstream, Some(database))));
+    }
     let bare_request = client::request("/run", "application/json");
     let cogn_request = client::request("/api/run/words", "application/json");
-    // Both servers are measured in alternation and for the same time, so that neither has an advantage. A fixed count
+    // The servers are measured in alternation and for the same time, so that none has an advantage. A fixed count
     // would end sooner for the faster one, which would profit more from a short boost of the processor. Each is
     // warmed up before each turn: while it waits, the system reclaims its memory and caches. Until the four threads
     // have settled on two processors, both server threads may share one.
-    let mut rounds: Vec<(Load, Load)> = Vec::new();
+    let mut rounds: Vec<Vec<Load>> = servers.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
-        let one = turn(&bare, &bare_request).await;
-        let other = turn(&cogn, &cogn_request).await;
-        rounds.push((one, other));
+        for ((kind, server), loads) in servers.iter().zip(&mut rounds) {
+            loads.push(turn(server, if *kind == "bare" { &bare_request } else { &cogn_request }).await);
+        }
     }
-    let of = |figure: fn(&(Load, Load)) -> f64| spread(rounds.iter().map(figure).collect());
     println!("{CONNECTIONS} connections, {ROUNDS} rounds: quarter, median, three quarters of the rounds");
-    println!("  bare, requests per second       {:.0?}", of(|(one, _)| one.per_second));
-    println!("  cogn, requests per second       {:.0?}", of(|(_, other)| other.per_second));
-    println!(
-        "  ratio, at least 0.6             {:.2?}",
-        of(|(one, other)| other.per_second / one.per_second)
-    );
-    println!("  bare, p50 in milliseconds       {:.2?}", of(|(one, _)| one.p50));
-    println!("  cogn, p50 in milliseconds       {:.2?}", of(|(_, other)| other.p50));
-    println!("  bare, p99 in milliseconds       {:.2?}", of(|(one, _)| one.p99));
-    println!("  cogn, p99 in milliseconds       {:.2?}", of(|(_, other)| other.p99));
-    println!("  added p99, at most 2            {:.2?}", of(|(one, other)| other.p99 - one.p99));
-    first_delta(&bare, &cogn).await;
+    let (bare, cogn) = (&rounds[0], &rounds[1]);
+    for ((kind, _), loads) in servers.iter().zip(&rounds) {
+        let of = |figure: &dyn Fn(&Load, &Load, &Load) -> f64| {
+            spread(
+                loads.iter().zip(bare).zip(cogn).map(|((own, bare), cogn)| figure(own, bare, cogn)).collect(),
+            )
+        };
+        println!("{kind}");
+        println!("  requests per second             {:.0?}", of(&|own, _, _| own.per_second));
+        println!("  processor time of one, in µs    {:.1?}", of(&|own, _, _| own.processor_micros));
+        println!("  p50 in milliseconds             {:.2?}", of(&|own, _, _| own.p50));
+        println!("  p99 in milliseconds             {:.2?}", of(&|own, _, _| own.p99));
+        if *kind != "bare" {
+            println!(
+                "  requests, ratio to bare         {:.2?}",
+                of(&|own, bare, _| own.per_second / bare.per_second)
+            );
+            println!("  p99 above bare                  {:.2?}", of(&|own, bare, _| own.p99 - bare.p99));
+            println!(
+                "  processor time, ratio to cogn   {:.2?}",
+                of(&|own, _, cogn| own.processor_micros / cogn.processor_micros)
+            );
+        }
+    }
+    first_delta(&servers[0].1, &servers[1].1).await;
     slow_streams(&upstream).await;
 }
 
@@ -136,7 +172,10 @@ fn spread(mut figures: Vec<f64>) -> [f64; 3] {
 /// Runs one turn of a server: a warm-up, then the measurement.
 async fn turn(server: &Server, request: &str) -> Load {
     client::load(&server.address, request, CONNECTIONS, WARMING).await;
-    client::load(&server.address, request, CONNECTIONS, TIME).await
+    let before = server.processor_time();
+    let mut load = client::load(&server.address, request, CONNECTIONS, TIME).await;
+    load.processor_micros = (server.processor_time() - before).as_secs_f64() * 1e6 / load.count;
+    load
 }
 
 /// The time to the first text of a field, with a single client.

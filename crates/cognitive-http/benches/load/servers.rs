@@ -1,5 +1,6 @@
 //! The two servers under comparison: a handler of a few lines, and ours.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,10 +8,12 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use axum::routing::post;
+use cognitive_contract::ports::AuditLog;
 use cognitive_http::{App, ServerConfig};
 use cognitive_library::{Library, ModuleCache};
 use cognitive_net::{Kind, ProviderConfig, Secret};
 use cognitive_runtime::Host;
+use cognitive_store::{Background, Store};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
@@ -54,8 +57,8 @@ const SCHEMA: &str = r#"{
     "rationale": {"type": "string"}, "words": {"type": "array", "items": {"type": "string"}}}}
 }"#;
 
-/// Our server with one module, without limits and without records.
-pub(crate) async fn cogn(upstream: &str) {
+/// Our server with one module and without limits. Records its runs in `store`, if there is one.
+pub(crate) async fn cogn(upstream: &str, store: Option<&str>) {
     let folder = tempfile::tempdir().unwrap();
     let module = folder.path().join("cognitive/modules/words");
     std::fs::create_dir_all(&module).unwrap();
@@ -68,7 +71,12 @@ pub(crate) async fn cogn(upstream: &str) {
     let provider = ProviderConfig::new(Kind::parse("openai").unwrap())
         .with_key(Secret::new("sk-test".to_owned()))
         .with_base_url(format!("{upstream}/v1"));
-    let host = Host::new(modules, cognitive_net::provider(provider).unwrap());
+    let mut host = Host::new(modules, cognitive_net::provider(provider).unwrap());
+    host.audit = store.map(|place| {
+        let store: Arc<dyn AuditLog> = Arc::new(Store::open(Path::new(place)).unwrap());
+        let complain = |reason| eprintln!("{reason}");
+        Arc::new(Background::new(store, complain).unwrap()) as Arc<dyn AuditLog>
+    });
     let mut config = ServerConfig::default();
     config.runs_per_minute = 0;
     config.streams_per_client = 0;
