@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::code::ErrorCode;
 use crate::failure::Failure;
 use crate::insights;
+use crate::json::member;
 use crate::meta::{self, Meta, RiskForm};
 use crate::text::{self, pointer};
 use crate::violation::{OptionalMember, Violation};
@@ -291,7 +292,7 @@ impl Default for Strictness<'_> {
 /// an answer is wrapped or repaired. An answer without `ok` has no such fault: v2.1 has none. (D-19)
 #[must_use]
 pub fn mistyped_ok(members: &Map<String, Value>) -> Option<Violation> {
-    let is_mistyped = members.get("ok").is_some_and(|ok| !ok.is_boolean());
+    let is_mistyped = member(members, "ok").is_some_and(|ok| !ok.is_boolean());
     is_mistyped.then(|| contract("/ok", "type", "expected `true` or `false`"))
 }
 
@@ -303,13 +304,13 @@ pub fn check(value: &Value, strictness: Strictness<'_>) -> Vec<Violation> {
     };
     let mut found = Vec::new();
     found.extend(mistyped_ok(members));
-    match members.get("ok") {
+    match member(members, "ok") {
         Some(Value::Bool(true)) => check_success(members, strictness, &mut found),
         Some(Value::Bool(false)) => check_failure(members, strictness, &mut found),
         Some(_) => {}
         None => found.push(contract("/ok", "required", "required member `ok` is missing")),
     }
-    match members.get("meta") {
+    match member(members, "meta") {
         Some(Value::Object(object)) => {
             found.extend(meta::check(object, strictness.risk).into_iter().map(|each| each.below("/meta")));
         }
@@ -326,15 +327,15 @@ fn contract(path: &str, rule: &'static str, message: impl Into<String>) -> Viola
 
 fn check_success(members: &Map<String, Value>, strictness: Strictness<'_>, found: &mut Vec<Violation>) {
     for forbidden in ["error", "partial_data"] {
-        if members.get(forbidden).is_some() {
+        if member(members, forbidden).is_some() {
             let message = format!("a success must not have `{forbidden}`");
             found.push(contract(&pointer("", forbidden), "closed", message));
         }
     }
     check_closed(members, &SUCCESS_MEMBERS, &["error", "partial_data"], found);
-    match members.get("data") {
+    match member(members, "data") {
         Some(Value::Object(data)) => {
-            check_rationale(data.get("rationale"), strictness, found);
+            check_rationale(member(data, "rationale"), strictness, found);
             found.extend(insights::check(data, strictness.insights));
         }
         Some(_) => found.push(contract("/data", "type", "expected an object")),
@@ -354,16 +355,16 @@ fn check_rationale(value: Option<&Value>, strictness: Strictness<'_>, found: &mu
 }
 
 fn check_failure(members: &Map<String, Value>, strictness: Strictness<'_>, found: &mut Vec<Violation>) {
-    if members.get("data").is_some() {
+    if member(members, "data").is_some() {
         found.push(contract("/data", "closed", "a failure must not have `data`; use `partial_data`"));
     }
     check_closed(members, &FAILURE_MEMBERS, &["data"], found);
-    match members.get("error") {
+    match member(members, "error") {
         Some(Value::Object(error)) => check_error(error, found),
         Some(_) => found.push(contract("/error", "type", "expected an object")),
         None => found.push(contract("/error", "required", "required member `error` is missing")),
     }
-    match members.get("partial_data") {
+    match member(members, "partial_data") {
         None | Some(Value::Null) => {}
         Some(Value::Object(_)) if strictness.partial_allowed => {}
         Some(Value::Object(_)) => {
@@ -372,7 +373,7 @@ fn check_failure(members: &Map<String, Value>, strictness: Strictness<'_>, found
         Some(_) => found.push(contract("/partial_data", "type", "expected an object")),
     }
     for (name, holds, message) in STREAM_MEMBERS {
-        if members.get(name).is_some_and(|value| !holds(value)) {
+        if member(members, name).is_some_and(|value| !holds(value)) {
             found.push(contract(&pointer("", name), "type", message));
         }
     }
@@ -391,7 +392,7 @@ const STREAM_MEMBERS: [OptionalMember; 2] = [
 fn check_error(error: &Map<String, Value>, found: &mut Vec<Violation>) {
     for name in ["code", "message"] {
         let path = pointer("/error", name);
-        match error.get(name) {
+        match member(error, name) {
             Some(Value::String(_)) => {}
             Some(_) => found.push(contract(&path, "type", "expected a string")),
             None => {
@@ -405,7 +406,7 @@ fn check_error(error: &Map<String, Value>, found: &mut Vec<Violation>) {
         ("details", Value::is_object, "expected an object"),
     ];
     for (name, holds, message) in optional {
-        if error.get(name).is_some_and(|value| !holds(value)) {
+        if member(error, name).is_some_and(|value| !holds(value)) {
             found.push(contract(&pointer("/error", name), "type", message));
         }
     }
@@ -427,11 +428,11 @@ fn check_closed(
 
 fn check_extra_members(members: &Map<String, Value>, found: &mut Vec<Violation>) {
     for name in ["_emitted_context", "usage"] {
-        if members.get(name).is_some_and(|value| !value.is_object()) {
+        if member(members, name).is_some_and(|value| !value.is_object()) {
             found.push(contract(&pointer("", name), "type", "expected an object"));
         }
     }
-    if let Some(Value::Object(usage)) = members.get("usage") {
+    if let Some(Value::Object(usage)) = member(members, "usage") {
         check_usage(usage, found);
     }
 }
@@ -439,11 +440,11 @@ fn check_extra_members(members: &Map<String, Value>, found: &mut Vec<Violation>)
 fn check_usage(usage: &Map<String, Value>, found: &mut Vec<Violation>) {
     let names = ["input_tokens", "output_tokens", "total_tokens"];
     for name in names {
-        if usage.get(name).is_some_and(|value| !value.is_u64()) {
+        if member(usage, name).is_some_and(|value| !value.is_u64()) {
             found.push(contract(&pointer("/usage", name), "type", "expected a whole number, 0 or more"));
         }
     }
-    let [input, output, total] = names.map(|name| usage.get(name).and_then(Value::as_u64));
+    let [input, output, total] = names.map(|name| member(usage, name).and_then(Value::as_u64));
     if let (Some(input), Some(output), Some(total)) = (input, output, total)
         && input.checked_add(output) != Some(total)
     {

@@ -1,7 +1,7 @@
 //! Strict JSON parsing with a depth limit, and the position of an error.
 //! Refuses everything that RFC 8259 refuses, and nesting deeper than [`MAX_DEPTH`].
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A JSON syntax error and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,19 @@ impl JsonError {
 
 /// The maximum nesting of lists and objects, which the parser itself enforces.
 pub const MAX_DEPTH: usize = 127;
+
+/// The largest object whose members are searched one by one.
+const FEW_MEMBERS: usize = 12;
+
+/// Returns a member of an object. In a small object the names are compared one by one, because hashing a name takes
+/// longer than that; checks of every answer and of every event of a stream ask for dozens of members.
+#[must_use]
+pub fn member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    if object.len() > FEW_MEMBERS {
+        return object.get(name);
+    }
+    object.iter().find_map(|(known, value)| (known == name).then_some(value))
+}
 
 /// Parses a JSON text. The parser refuses nesting beyond [`MAX_DEPTH`].
 pub fn parse(text: &str) -> Result<Value, JsonError> {
@@ -116,5 +129,17 @@ mod tests {
         assert!(
             is_plain("é".repeat(4096).as_bytes()) && !is_plain(format!("{}\"", "a".repeat(4096)).as_bytes())
         );
+    }
+
+    #[test]
+    fn a_member_is_found_in_a_small_and_in_a_large_object() {
+        for count in [0, 1, FEW_MEMBERS, FEW_MEMBERS + 1, 100] {
+            let object: Map<String, Value> =
+                (0..count).map(|number| (format!("m{number}"), Value::from(number))).collect();
+            for number in 0..count {
+                assert_eq!(member(&object, &format!("m{number}")), Some(&Value::from(number)));
+            }
+            assert_eq!(member(&object, "absent"), None);
+        }
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::code::ErrorCode;
+use crate::json::member;
 use crate::risk_level::Risk;
 use crate::text::{self, pointer};
 use crate::usage::Usage;
@@ -201,9 +202,9 @@ pub enum RiskForm<'a> {
 #[must_use]
 pub fn check(meta: &Map<String, Value>, risk_form: RiskForm<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
-    check_confidence(meta.get("confidence"), &mut found);
-    check_risk(meta.get("risk"), risk_form, &mut found);
-    check_explain(meta.get("explain"), &mut found);
+    check_confidence(member(meta, "confidence"), &mut found);
+    check_risk(member(meta, "risk"), risk_form, &mut found);
+    check_explain(member(meta, "explain"), &mut found);
     check_optional(meta, &mut found);
     found
 }
@@ -293,7 +294,7 @@ fn check_optional(meta: &Map<String, Value>, found: &mut Vec<Violation>) {
         ),
     ];
     for (name, holds, message) in rules {
-        if meta.get(name).is_some_and(|value| !holds(value)) {
+        if member(meta, name).is_some_and(|value| !holds(value)) {
             found.push(violation(name, "type", message));
         }
     }

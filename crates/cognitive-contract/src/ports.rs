@@ -538,7 +538,7 @@ pub trait AuditLog: Send + Sync {
 
     /// Stores a record. Resolves when the record would survive a crash of the process.
     fn commit(&self, record: AuditRecord) -> PortFuture<'_, Result<(), String>> {
-        Box::pin(std::future::ready(self.submit(record)))
+        Box::pin(std::future::ready(self.record(&record)))
     }
 
     /// Returns the numbers of evicted and lost items since the process started.

@@ -53,7 +53,8 @@ pub(crate) async fn run_named(
     let found = shared.module(&module).await;
     let limit = limit_for(&shared, found.as_deref().ok());
     match incoming(&shared, client, request, limit, |text| Ok(Content::parse(text))).await {
-        Ok((body, incoming)) => run::answer(&shared, &module, found, body, incoming).await,
+        // Boxed: the router copies the future of a handler several times, and that of a run is large.
+        Ok((body, incoming)) => Box::pin(run::answer(&shared, &module, found, body, incoming)).await,
         Err(refusal) => *refusal,
     }
 }
@@ -98,7 +99,7 @@ pub(crate) async fn run_in_body(
     if length > limit {
         return response::failure(too_large("body", limit));
     }
-    run::answer(&shared, &module, found, body, incoming).await
+    Box::pin(run::answer(&shared, &module, found, body, incoming)).await
 }
 
 /// A run of the module that the body names.

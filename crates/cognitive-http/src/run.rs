@@ -2,6 +2,7 @@
 //! collected stream.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::Poll;
@@ -279,7 +280,8 @@ pub(crate) fn start(
     let (shared, host) = (Arc::clone(shared), Arc::clone(host));
     let (watched, places) = (Arc::clone(&session), Arc::clone(&shared.long_answers));
     let is_heavy = claim.is_heavy();
-    let work = async move {
+    // Boxed here: it has ten kilobytes, and each function that it is passed through would copy them.
+    let work = Box::pin(async move {
         let _claim = claim;
         let _last_word = LastWord(Arc::clone(&shared), Arc::clone(&session));
         let started = Instant::now();
@@ -314,7 +316,7 @@ pub(crate) fn start(
         end(&shared, &session, rest);
         let asked = asked_model(&host, &module, &was_asked, &envelope);
         shared.metrics.ran(&module, &envelope, asked.as_deref(), started.elapsed());
-    };
+    });
     if is_heavy {
         tokio::spawn(on_blocking_thread(work));
     } else {
@@ -331,9 +333,8 @@ const LONG_ANSWER: usize = 1 << 20;
 async fn until_long(
     session: Arc<Session>,
     places: Arc<Semaphore>,
-    work: impl Future<Output = ()> + Send + 'static,
+    mut work: Pin<Box<impl Future<Output = ()> + Send + 'static>>,
 ) {
-    let mut work = Box::pin(work);
     let place = poll_fn(|context| match work.as_mut().poll(context) {
         Poll::Ready(()) => Poll::Ready(None),
         Poll::Pending if session.text() > LONG_ANSWER => match Arc::clone(&places).try_acquire_owned() {

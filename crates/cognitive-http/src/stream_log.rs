@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 use cognitive_contract::failure::was_cancelled;
 use cognitive_contract::stream::{Checkpoint, Chunk, ChunkKind, Recovery, assemble, recognise};
 use cognitive_contract::text::hex;
@@ -28,6 +28,8 @@ const PAGE: usize = 64 << 10;
 /// The memory of a run per byte of its answer until it has ended: the reply text and the values parsed from it. Both
 /// grow by doubling, so each may take twice its length.
 const RUN: usize = 4;
+/// The bytes of a hash that a checkpoint shows, as six digits.
+const HASH_BYTES: usize = 3;
 /// Failures that a retry may resolve (EXT-REC).
 const PASSING: [ErrorCode; 5] = [
     ErrorCode::Timeout,
@@ -77,9 +79,8 @@ impl Log {
         let (offset, hash) = self.fields.entry(field.to_owned()).or_default();
         *offset += delta.len() as u64;
         hash.update(delta);
-        let mut hash = hex(&hash.clone().finalize());
-        hash.truncate(6);
-        Checkpoint { offset: *offset, hash }
+        let digest = hash.clone().finalize();
+        Checkpoint { offset: *offset, hash: hex(digest.get(..HASH_BYTES).unwrap_or_default()) }
     }
 
     /// Adds the data that a client needs to resume after this chunk.
@@ -239,10 +240,9 @@ impl SentChunk {
             _ => (None, None),
         };
         let envelope = chunk.envelope().cloned().map(Arc::new);
-        if serde_json::to_writer(page.writer(), chunk).is_err() {
-            page.clear();
-            return None;
-        }
+        // Into a vector first: a page checks its room for each of the many small pieces that JSON is written in.
+        let text = serde_json::to_vec(chunk).ok()?;
+        page.extend_from_slice(&text);
         Some(Self { kind: chunk.kind(), seq, json: page.split().freeze(), checkpoint, envelope })
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use cognitive_contract::ports::FailureKind;
 use serde_json::Value;
 
-use crate::llm::at;
+use crate::llm::{at, field};
 
 /// The longest plain-text error, in bytes. A longer text is assumed to be a page.
 const MAX_LINE_LENGTH: usize = 500;
@@ -63,15 +63,15 @@ impl Complaint {
         if failed {
             return Self::of_member(frame, "base_resp");
         }
-        let object = frame.get("object").or_else(|| frame.get("type"));
-        if object.and_then(Value::as_str) == Some("error") && frame.get("error").is_none() {
+        let object = field(frame, "object").or_else(|| field(frame, "type"));
+        if object.and_then(Value::as_str) == Some("error") && field(frame, "error").is_none() {
             return Self::of_member(frame, "message");
         }
         Self::of_member(frame, "error")
     }
 
     fn of_member(value: &Value, name: &str) -> Option<Self> {
-        let inner = value.get(name).filter(|inner| !is_nothing(inner))?;
+        let inner = field(value, name).filter(|inner| !is_nothing(inner))?;
         let mut found = Self::default();
         found.gather(inner);
         if !inner.is_object() {

@@ -21,7 +21,11 @@ const PARTS: usize = 16;
 
 impl Counts {
     /// Measures a scenario. `place` returns the argument of each of the four runs; `None` if this machine lacks it.
-    pub(crate) fn of(scenario: &str, place: &dyn Fn(usize) -> Option<String>, folder: &Path) -> Option<Self> {
+    pub(crate) fn measured(
+        scenario: &str,
+        place: &dyn Fn(usize) -> Option<String>,
+        folder: &Path,
+    ) -> Option<Self> {
         let file = folder.join("callgrind.out");
         let instructions = |run: usize, count: usize| {
             let out = format!("--callgrind-out-file={}", file.display());

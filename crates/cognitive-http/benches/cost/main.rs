@@ -93,7 +93,7 @@ fn measured() -> Vec<(&'static str, Counts)> {
             "runtime, PostgreSQL" => postgres.as_ref().map(TestPostgres::database),
             _ => Some("-".to_owned()),
         };
-        let Some(counts) = Counts::of(name, &place, folder.path()) else { continue };
+        let Some(counts) = Counts::measured(name, &place, folder.path()) else { continue };
         eprintln!("{name}: {} instructions, {} allocations", counts.instructions, counts.allocations);
         measured.push((name, counts));
     }

@@ -7,7 +7,7 @@ use cognitive_contract::ports::ModelCall;
 use serde_json::Value;
 
 use crate::llm::borrowed_body::Node;
-use crate::llm::{Reading, text_of};
+use crate::llm::{Reading, field, text_of};
 
 const MIB: u64 = 1 << 20;
 
@@ -140,7 +140,7 @@ pub(crate) fn note(reading: &mut Reading, media_type: &str, base64: &str) {
 
 /// Records the images of a chat completions message: data URLs next to its text.
 pub(crate) fn note_images(message: &Value, reading: &mut Reading) {
-    for image in message.get("images").and_then(Value::as_array).into_iter().flatten() {
+    for image in field(message, "images").and_then(Value::as_array).into_iter().flatten() {
         let url = text_of(image, "/image_url/url").unwrap_or_default();
         let Some((media_type, data)) = url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"))
         else {

@@ -18,6 +18,7 @@ mod surrogates;
 pub(crate) mod terms;
 pub(crate) mod thinking;
 
+use cognitive_contract::json::member;
 use cognitive_contract::media::{AcceptedForm, Category, ReportedMedia};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::thinking::ThoughtOutcome;
@@ -248,7 +249,8 @@ const THOUGHTS: [(&str, &[&str]); 3] = [
 /// Returns the number of bytes of thoughts in a frame.
 pub(crate) fn thoughts_in(frame: &Value) -> usize {
     let thoughts = THOUGHTS.iter().filter_map(|(place, names)| Some((at(frame, place)?, names)));
-    let texts = thoughts.flat_map(|(said, names)| names.iter().filter_map(|name| said.get(*name)?.as_str()));
+    let texts =
+        thoughts.flat_map(|(said, names)| names.iter().filter_map(|name| field(said, name)?.as_str()));
     texts.map(str::len).sum()
 }
 
@@ -261,8 +263,13 @@ pub(crate) fn thoughts_in(frame: &Value) -> usize {
 pub(crate) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     path.split(|letter| letter == '/').skip(1).try_fold(value, |value, name| match value {
         Value::Array(items) => items.get(name.parse::<usize>().ok()?),
-        other => other.get(name),
+        other => field(other, name),
     })
+}
+
+/// Returns a member of an object; `None` for any other value.
+pub(crate) fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    value.as_object().and_then(|object| member(object, name))
 }
 
 /// Returns a text at a path.
@@ -272,13 +279,13 @@ pub(crate) fn text_of<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
 
 /// Returns a count, zero if it is missing.
 pub(crate) fn count(value: &Value, name: &str) -> u64 {
-    value.get(name).and_then(Value::as_u64).unwrap_or(0)
+    field(value, name).and_then(Value::as_u64).unwrap_or(0)
 }
 
 /// Returns the first candidate. Requests never ask for several, so other indexes are ignored.
 pub(crate) fn first_candidate<'a>(frame: &'a Value, list: &str) -> Option<&'a Value> {
-    let candidates = frame.get(list).and_then(Value::as_array).into_iter().flatten();
-    let is_first = |candidate: &&Value| candidate.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
+    let candidates = field(frame, list).and_then(Value::as_array).into_iter().flatten();
+    let is_first = |candidate: &&Value| field(candidate, "index").and_then(Value::as_u64).unwrap_or(0) == 0;
     candidates.into_iter().find(is_first)
 }
 

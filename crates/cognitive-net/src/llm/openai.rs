@@ -17,8 +17,8 @@ use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
 use crate::llm::thinking::ThinkingWords;
 use crate::llm::{
-    Endpoint, Reading, Wire, at, count, first_candidate, messages_with_instructions, names_in, text_of,
-    thinking,
+    Endpoint, Reading, Wire, at, count, field, first_candidate, messages_with_instructions, names_in,
+    text_of, thinking,
 };
 
 /// The differences of one service from the others.
@@ -171,14 +171,14 @@ impl Wire for OpenAi {
         reading: &mut Reading,
         text: &mut dyn FnMut(&str),
     ) -> Result<(), Complaint> {
-        reading.name_model(frame.get("model"));
+        reading.name_model(field(frame, "model"));
         // Groq reports streamed counts in a separate member.
-        let usage = frame.get("usage").or_else(|| at(frame, "/x_groq/usage"));
+        let usage = field(frame, "usage").or_else(|| at(frame, "/x_groq/usage"));
         if let Some(counts) = usage.filter(|usage| usage.is_object()) {
             // Some gateways return the counts under the names of the upstream service.
             let tokens = |name: &str, other: &str| count(counts, name).max(count(counts, other));
             let details = ["completion_tokens_details", "output_tokens_details"];
-            let details = details.iter().find_map(|name| counts.get(*name));
+            let details = details.iter().find_map(|name| field(counts, name));
             let thoughts = details.map_or(0, |details| count(details, "reasoning_tokens"));
             let read = tokens("prompt_tokens", "input_tokens");
             let written = tokens("completion_tokens", "output_tokens");
@@ -188,11 +188,11 @@ impl Wire for OpenAi {
         let Some(choice) = first_candidate(frame, "choices") else { return Ok(()) };
         // Some services send the accumulated text next to each delta, or an empty delta next to a whole answer.
         let [delta, message] =
-            ["delta", "message"].map(|name| choice.get(name).filter(|said| said.is_object()));
+            ["delta", "message"].map(|name| field(choice, name).filter(|said| said.is_object()));
         let pieces = if reading.is_document { None } else { delta };
         if let Some(said) = pieces.or(message).or(delta) {
             let mut refusal = String::new();
-            let (piece, thought) = match said.get("content") {
+            let (piece, thought) = match field(said, "content") {
                 Some(Value::String(piece)) => (Cow::Borrowed(piece.as_str()), None),
                 content => {
                     let mut piece = String::new();
@@ -204,11 +204,12 @@ impl Wire for OpenAi {
             reading.thought = reading.thought.saturating_add(thought.unwrap_or_default());
             text(if pieces.is_some() { &piece } else { news(&piece, &mut reading.sum) });
             reading.refusal.push_str(&refusal);
-            reading.refusal.push_str(said.get("refusal").and_then(Value::as_str).unwrap_or_default());
+            reading.refusal.push_str(field(said, "refusal").and_then(Value::as_str).unwrap_or_default());
             read_calls(said, reading);
             media::note_images(said, reading);
         }
-        let reason = choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty());
+        let reason =
+            field(choice, "finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty());
         reading.stopped(reason.map(finish).transpose()?);
         Ok(())
     }
@@ -280,15 +281,15 @@ fn news<'m>(message: &'m str, so_far: &mut String) -> &'m str {
 
 /// Reads the calls of a delta or a message, and the thoughts that some services require in the next request.
 fn read_calls(said: &Value, reading: &mut Reading) {
-    if let Some(thoughts) = said.get("reasoning_content").filter(|_| reading.keeps_parts) {
+    if let Some(thoughts) = field(said, "reasoning_content").filter(|_| reading.keeps_parts) {
         let so_far = reading.thoughts.get_or_insert_default();
         so_far.push_str(thoughts.as_str().unwrap_or_default());
     }
-    let calls = said.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+    let calls = field(said, "tool_calls").and_then(Value::as_array).into_iter().flatten();
     for (place, call) in calls.enumerate() {
         let text = |path: &str| text_of(call, path).unwrap_or_default();
         // In a whole answer calls have no index.
-        let index = call.get("index").and_then(Value::as_u64).unwrap_or(place as u64);
+        let index = field(call, "index").and_then(Value::as_u64).unwrap_or(place as u64);
         let (name, arguments) = (text("/function/name"), text("/function/arguments"));
         reading.calls().piece(index, text("/id"), name, arguments);
     }

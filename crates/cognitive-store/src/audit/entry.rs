@@ -151,7 +151,7 @@ impl NewAuditRow {
 
 /// Replaces zero characters, which PostgreSQL cannot store. Applied for every backend, so that records are identical.
 pub(crate) fn writable(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
+    if text.as_bytes().contains(&0) { text.replace('\0', "\u{fffd}") } else { text.to_owned() }
 }
 
 fn length(bytes: usize) -> i64 {
@@ -166,8 +166,14 @@ fn finite(number: f64) -> f64 {
 
 /// Serialises a payload. One above the limit is replaced with a note.
 fn bounded(value: &Json) -> String {
-    let text = value.to_string();
+    let text = encoded(value);
     if text.len() <= PAYLOAD { text } else { omitted(text.len(), PAYLOAD).to_string() }
+}
+
+/// Serialises a value. Its `to_string` does the same through a formatter, which is slower.
+fn encoded(value: &Json) -> String {
+    // The keys of a value are strings, so this cannot fail.
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn omitted(found: usize, limit: usize) -> Json {
@@ -176,7 +182,7 @@ fn omitted(found: usize, limit: usize) -> Json {
 
 /// Serialises a receipt. Above the limit, its large members are replaced with notes; hashes and sizes stay.
 fn short_receipt(receipt: &Json) -> String {
-    let text = receipt.to_string();
+    let text = encoded(receipt);
     let Json::Object(members) = receipt else {
         return if text.len() <= RECEIPT { text } else { omitted(text.len(), RECEIPT).to_string() };
     };

@@ -168,7 +168,7 @@ fn typed(values: &[SqlValue]) -> Vec<TypedParameter> {
 
 /// A column of new rows, as an array parameter. `None` if it has only NULL, which needs no parameter.
 fn array(values: Vec<SqlValue>) -> Result<Option<TypedParameter>, Problem> {
-    fn of<T: ToSql + Sync + Send + 'static>(
+    fn array_of<T: ToSql + Sync + Send + 'static>(
         values: Vec<SqlValue>,
         take: impl Fn(SqlValue) -> Option<T>,
         kind: Type,
@@ -186,22 +186,22 @@ fn array(values: Vec<SqlValue>) -> Result<Option<TypedParameter>, Problem> {
     }
     match values.iter().find(|value| !matches!(value, SqlValue::Null)) {
         None | Some(SqlValue::Null) => Ok(None),
-        Some(SqlValue::Integer(_)) => of(
+        Some(SqlValue::Integer(_)) => array_of(
             values,
             |value| if let SqlValue::Integer(number) = value { Some(number) } else { None },
             Type::INT8_ARRAY,
         ),
-        Some(SqlValue::Real(_)) => of(
+        Some(SqlValue::Real(_)) => array_of(
             values,
             |value| if let SqlValue::Real(number) = value { Some(number) } else { None },
             Type::FLOAT8_ARRAY,
         ),
-        Some(SqlValue::Text(_)) => of(
+        Some(SqlValue::Text(_)) => array_of(
             values,
             |value| if let SqlValue::Text(text) = value { Some(text) } else { None },
             Type::TEXT_ARRAY,
         ),
-        Some(SqlValue::Blob(_)) => of(
+        Some(SqlValue::Blob(_)) => array_of(
             values,
             |value| if let SqlValue::Blob(bytes) = value { Some(bytes) } else { None },
             Type::BYTEA_ARRAY,
