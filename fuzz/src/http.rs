@@ -61,6 +61,27 @@ pub fn body(data: &[u8]) {
     });
 }
 
+/// Any message of an agent. The first byte chooses the revision of the protocol.
+pub fn agent(data: &[u8]) {
+    let Some((choice, body)) = data.split_first() else { return };
+    let revision = ["2025-06-18", "2025-11-25", "2026-07-28", "x"][usize::from(*choice) % 4];
+    let request = Request::post("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", revision)
+        .body(Body::from(body.to_vec()))
+        .expect("a request");
+    RUNTIME.block_on(async {
+        let Ok(response) = APP.router().call(request).await;
+        let status = response.status();
+        assert_ne!(status, StatusCode::INTERNAL_SERVER_ERROR, "{}", String::from_utf8_lossy(body));
+        // The stream of a session stays open, so only what comes at once is read.
+        let read = to_bytes(response.into_body(), usize::MAX);
+        let _ = tokio::time::timeout(Duration::from_millis(1), read).await;
+    });
+}
+
 const HANDSHAKE: &str = "GET /ws HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
     sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 

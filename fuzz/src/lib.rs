@@ -3,6 +3,7 @@
 //! `crates/cognitive-net/src/llm/remote/fuzzing.rs`, because nobody outside can.
 
 pub mod contract;
+pub mod files;
 pub mod http;
 pub mod media;
 pub mod reply;

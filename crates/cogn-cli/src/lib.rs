@@ -116,7 +116,7 @@ pub fn main() -> ExitCode {
         Command::Studio(args) => commands::studio::studio(args, &wiring::library(), &printer),
         Command::Mcp(args) => commands::mcp::mcp(args, &wiring::library(), &printer),
         Command::Deploy(args) => commands::deploy::deploy(args, &printer),
-        Command::Store(args) => commands::store::store(args, &printer),
+        Command::Store(args) => commands::store::store(args, |back_up| database(back_up, &printer), &printer),
         Command::Capabilities(args) => {
             commands::capabilities::capabilities(args, &wiring::library(), &printer)
         }

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use anstyle::{AnsiColor, Style};
 use cognitive_contract::text::acts_on_terminal as acts;
@@ -74,6 +76,27 @@ static LOST: OnceLock<StdoutLoss> = OnceLock::new();
 /// The verbosity of this process, set once before any command starts.
 static CHATTER: OnceLock<Chatter> = OnceLock::new();
 
+/// Set if stderr is a log: each line is a JSON object with a time and a level, for programs that collect logs.
+static IS_LOG: AtomicBool = AtomicBool::new(false);
+
+/// The importance of a line of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LogLevel {
+    Info,
+    Warning,
+    Error,
+}
+
+impl LogLevel {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// The verbosity on stderr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Chatter {
@@ -113,9 +136,28 @@ impl Printer {
         send(|out| writeln!(out, "{}", harmless(line.as_ref())));
     }
 
+    /// Makes stderr a log of JSON lines, or text for people again.
+    pub fn log_as_json(&self, is_log: bool) {
+        IS_LOG.store(is_log, Ordering::Relaxed);
+    }
+
+    /// Returns whether stderr is a log of JSON lines.
+    #[must_use]
+    pub fn logs_as_json(&self) -> bool {
+        IS_LOG.load(Ordering::Relaxed)
+    }
+
     /// Prints a line for users: progress, notices, errors.
     pub fn err(&self, line: impl AsRef<str>) {
+        if self.logs_as_json() {
+            return log(LogLevel::Info, line.as_ref(), None);
+        }
         whole_line(&harmless(line.as_ref()));
+    }
+
+    /// Prints a line that is a JSON object already.
+    pub fn log_line(&self, line: &str) {
+        whole_line(&escaped(line));
     }
 
     /// Prints a value as indented JSON data.
@@ -181,6 +223,9 @@ impl Printer {
 
     /// Prints an error and its hint.
     pub fn error(&self, message: &str, hint: Option<&str>) {
+        if self.logs_as_json() {
+            return log(LogLevel::Error, message, hint);
+        }
         self.err(format!("{BAD}error{BAD:#}: {message}"));
         if let Some(hint) = hint {
             self.err(format!("{NOTE}hint{NOTE:#}: {hint}"));
@@ -189,11 +234,17 @@ impl Printer {
 
     /// Prints a warning, except with `--quiet`.
     pub fn warning(&self, message: &str) {
+        if self.logs_as_json() {
+            return log(LogLevel::Warning, message, None);
+        }
         self.notice(format!("{DOUBT}warning{DOUBT:#}: {message}"));
     }
 
     /// Prints a warning of a server, even with `--quiet`: an operator who hides requests still needs it.
     pub fn alarm(&self, message: &str) {
+        if self.logs_as_json() {
+            return log(LogLevel::Warning, message, None);
+        }
         self.err(format!("{DOUBT}warning{DOUBT:#}: {message}"));
     }
 
@@ -269,6 +320,32 @@ fn width_of(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> 
 /// Writes a line with its end to stderr in one call, so that output of other processes cannot split it.
 fn whole_line(line: &str) {
     let _nobody_is_left_to_tell = anstream::stderr().lock().write_all(format!("{line}\n").as_bytes());
+}
+
+/// Writes a line of a log.
+fn log(level: LogLevel, message: &str, hint: Option<&str>) {
+    let mut line = serde_json::json!({
+        "time": cognitive_store::timestamp(SystemTime::now()),
+        "level": level.word(),
+        "message": without_colours(message),
+    });
+    if let (Some(hint), Some(members)) = (hint, line.as_object_mut()) {
+        members.insert("hint".to_owned(), without_colours(hint).into());
+    }
+    whole_line(&escaped(&line.to_string()));
+}
+
+/// Returns a text without the colours that this program adds.
+fn without_colours(text: &str) -> String {
+    let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(letter) = rest.chars().next() {
+        let skipped = colour_length(rest);
+        if skipped == 0 {
+            plain.push(letter);
+        }
+        rest = rest.get(skipped.max(letter.len_utf8())..).unwrap_or_default();
+    }
+    plain
 }
 
 /// Writes to stdout, unless an earlier write failed.
@@ -350,6 +427,12 @@ mod tests {
         assert_eq!(harmless(&colour), colour);
         let attack = "a\u{1b}]0;title\u{7}b\u{1b}[2Jc\u{9b}d\u{202e}e\u{8}";
         assert!(!harmless(attack).contains(acts), "{:?}", harmless(attack));
+    }
+
+    #[test]
+    fn a_log_has_no_colours() {
+        assert_eq!(without_colours(&format!("{GOOD}listening{GOOD:#} on é")), "listening on é");
+        assert_eq!(without_colours("a\u{1b}[2Jb"), "a\u{1b}[2Jb", "escaped where the line is written");
     }
 
     #[test]

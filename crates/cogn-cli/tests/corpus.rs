@@ -13,10 +13,12 @@ use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use cognitive_testkit::SeededRandom;
+
 #[path = "../../../fuzz/src/lib.rs"]
 mod fuzzed;
 
-use fuzzed::{contract, http, media, reply};
+use fuzzed::{contract, files, http, media, reply};
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
@@ -49,23 +51,82 @@ fn replay(target: &str, check: Check) {
     }
 }
 
+const TARGETS: [(&str, Check); 19] = [
+    ("envelope", contract::envelope),
+    ("manifest", contract::manifest),
+    ("schema", contract::schema),
+    ("expressions", contract::expressions),
+    ("weights", contract::weights),
+    ("reply", reply::reply),
+    ("image", media::image),
+    ("sound", media::sound),
+    ("video", media::video),
+    ("document", media::document),
+    ("body", http::body),
+    ("websocket", http::websocket),
+    ("agent", http::agent),
+    ("archive", files::archive),
+    ("lock", files::lock),
+    ("index", files::index),
+    ("import", files::import),
+    ("rows", files::rows),
+    ("trained", files::trained),
+];
+
 #[test]
 fn every_seed_passes_its_check() {
-    let targets: [(&str, Check); 12] = [
-        ("envelope", contract::envelope),
-        ("manifest", contract::manifest),
-        ("schema", contract::schema),
-        ("expressions", contract::expressions),
-        ("weights", contract::weights),
-        ("reply", reply::reply),
-        ("image", media::image),
-        ("sound", media::sound),
-        ("video", media::video),
-        ("document", media::document),
-        ("body", http::body),
-        ("websocket", http::websocket),
-    ];
-    for (target, check) in targets {
+    for (target, check) in TARGETS {
         replay(target, check);
+    }
+}
+
+/// Changes some bytes of an input, as a fuzzer without coverage does: flips, inserts, removes, repeats, and joins it with
+/// another one.
+fn mutated(seeds: &[Vec<u8>], random: &mut SeededRandom) -> Vec<u8> {
+    let mut bytes = seeds[random.index(seeds.len())].clone();
+    for _ in 0..=random.index(8) {
+        let at = random.index(bytes.len() + 1);
+        match random.index(6) {
+            0 => bytes.insert(at, b"\0\xff\"{}[],:\n-9A%$"[random.index(16)]),
+            1 if at < bytes.len() => bytes[at] = u8::try_from(random.below(256)).unwrap(),
+            2 if at < bytes.len() => drop(bytes.remove(at)),
+            3 => bytes.truncate(at),
+            4 => {
+                let piece = bytes[at..bytes.len().min(at + 1 + random.index(64))].to_vec();
+                bytes.splice(at..at, piece.repeat(1 + random.index(4)));
+            }
+            _ => {
+                let other = &seeds[random.index(seeds.len())];
+                let from = random.index(other.len() + 1);
+                bytes.splice(at.., other[from..].iter().copied());
+            }
+        }
+    }
+    bytes
+}
+
+// A few inputs near the seeds, always the same. `COGN_FUZZ_RUNS=500000` and `COGN_FUZZ_TARGET=rows` try more of one
+// target, for machines without the fuzzer.
+#[test]
+fn inputs_near_the_seeds_pass_their_checks() {
+    let runs = std::env::var("COGN_FUZZ_RUNS").map_or(40, |runs| runs.parse().unwrap());
+    let only = std::env::var("COGN_FUZZ_TARGET").ok();
+    count_panics();
+    // The decoders of media have tests of their own, and each of these would take seconds.
+    let are_slow = ["image", "sound", "video", "document", "weights"];
+    let wanted = |target: &str| only.as_deref().map_or(!are_slow.contains(&target), |only| only == target);
+    for (target, check) in TARGETS.into_iter().filter(|(target, _)| wanted(target)) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
+        let mut paths: Vec<_> =
+            std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+        paths.sort();
+        let seeds: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
+        let mut random = SeededRandom::new(0x5eed + seeds.len() as u64);
+        for run in 0..runs {
+            let (input, before) = (mutated(&seeds, &mut random), PANICS.load(Ordering::SeqCst));
+            let passed = std::panic::catch_unwind(|| check(&input)).is_ok();
+            let is_quiet = PANICS.load(Ordering::SeqCst) == before;
+            assert!(passed && is_quiet, "{target}, input {run}: {:?}", String::from_utf8_lossy(&input));
+        }
     }
 }

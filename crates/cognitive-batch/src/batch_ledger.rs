@@ -122,7 +122,8 @@ impl SpendingLedger for BatchLedger {
         let others = state.spent.plus(state.all_held.minus(own));
         let left = self.limit.minus(others);
         if entry.reserved > left {
-            return Ok(Err(BudgetShort { budget: MAX_COST, limit: self.limit, left }));
+            let (spent, reserved) = (state.spent, state.all_held.minus(own));
+            return Ok(Err(BudgetShort { budget: MAX_COST, limit: self.limit, left, spent, reserved }));
         }
         if let Some(outer) = &self.outer
             && let Err(short) = outer.ledger.cover(entry, &outer.budget, now)?

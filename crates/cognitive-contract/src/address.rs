@@ -34,6 +34,14 @@ pub fn shown_setting(value: Value) -> Value {
     }
 }
 
+/// Returns the reason of a store for the readers of an answer. A remote caller does not learn where the store of the
+/// server is.
+#[must_use]
+pub fn shown_reason(reason: &str, is_remote: bool) -> &str {
+    let place = reason.strip_prefix("store `").filter(|_| is_remote);
+    place.and_then(|place| place.split_once("`: ")).map_or(reason, |(_, why)| why)
+}
+
 /// Splits a URL into its scheme and the text after the colon and slashes.
 fn split_scheme(text: &str) -> (Option<&str>, &str) {
     let Some((scheme, rest)) = text.split_once(':') else { return (None, text.trim_start_matches(SLASHES)) };
@@ -59,6 +67,14 @@ pub fn base_name(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_remote_caller_does_not_learn_where_a_store_is() {
+        let reason = "store `postgres://cogn@db.internal:5432/cogn`: the server cannot be reached: refused";
+        assert_eq!(shown_reason(reason, true), "the server cannot be reached: refused");
+        assert_eq!(shown_reason(reason, false), reason);
+        assert_eq!(shown_reason("the disk is full", true), "the disk is full");
+    }
 
     #[test]
     fn an_address_keeps_only_what_says_where_it_is() {

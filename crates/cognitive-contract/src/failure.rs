@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+use crate::address::shown_reason;
 use crate::code::{Blame, DefaultConfidence, ErrorCode};
 use crate::envelope::{Envelope, ErrorBody};
 use crate::meta::{Confidence, Meta};
@@ -142,8 +143,13 @@ impl Failure {
         self
     }
 
-    /// Adapts the suggestion for a remote caller: commands and flags are for the server operator only.
+    /// Adapts the failure for a remote caller: commands, flags and places of stores are for the server operator only.
     pub fn for_remote_caller(mut self) -> Self {
+        // The reason of a store follows the text of the failure.
+        if let Some((text, reason)) = self.0.message.split_once(": store `") {
+            let reason = format!("store `{reason}");
+            self.0.message = format!("{text}: {}", shown_reason(&reason, true));
+        }
         let names_command = |hint: &String| hint.contains("`cogn ") || hint.contains("`--");
         if let Some(own) = self.0.remote_suggestion.take() {
             self.0.suggestion = Some(own);

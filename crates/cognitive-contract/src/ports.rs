@@ -290,6 +290,9 @@ pub struct Attempt {
     /// Tokens of a failed attempt, if the service counted them. Those of a successful one are in [`ModelEnd`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// True if the service counted before the end of the answer, so that the attempt may have cost more.
+    #[serde(skip)]
+    pub counted_midway: bool,
     /// The model that the service reported in a failed attempt.
     #[serde(skip)]
     pub model: Option<String>,
@@ -303,7 +306,7 @@ impl Attempt {
     #[must_use]
     pub fn new(decode: DecodeMode, outcome: impl Into<String>, elapsed: Duration) -> Self {
         let (status, failed, usage, model) = (None, None, None, None);
-        Self { decode, status, outcome: outcome.into(), failed, usage, model, elapsed }
+        Self { decode, status, outcome: outcome.into(), failed, usage, counted_midway: false, model, elapsed }
     }
 }
 

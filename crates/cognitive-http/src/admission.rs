@@ -32,6 +32,10 @@ pub(crate) struct AdmittedClient {
     pub(crate) is_known: bool,
 }
 
+/// The name of a known client whose request is refused, for the access log.
+#[derive(Clone)]
+pub(crate) struct RefusedClient(pub(crate) Arc<str>);
+
 /// Returns the admitted client, or the response that refuses it.
 pub(crate) fn admit(
     shared: &AppState,
@@ -85,7 +89,11 @@ fn within_roles(
         Some(OperationAccess::Role(role) | OperationAccess::History(role)) => match admitted.roles.need(role)
         {
             Ok(()) => Ok(admitted),
-            Err(failure) => Err(Box::new(response::failure(failure))),
+            Err(failure) => {
+                let mut refusal = response::failure(failure);
+                refusal.extensions_mut().insert(RefusedClient(admitted.name));
+                Err(Box::new(refusal))
+            }
         },
         // A path without an operation is answered with 404.
         None | Some(OperationAccess::Open | OperationAccess::Known | OperationAccess::KnownHistory) => {

@@ -13,6 +13,7 @@ use cognitive_runtime::Host;
 use tokio::sync::{Semaphore, watch};
 
 use crate::agent_sessions::AgentSessions;
+use crate::author_queue::AuthorQueue;
 use crate::catalog::Catalog;
 use crate::config::{ApiKey, ServerConfig};
 use crate::limits::Limits;
@@ -31,10 +32,6 @@ const PARSERS: usize = 2;
 /// Streams with long answers that may use a separate thread each. Each of them takes a processor from the serving
 /// threads.
 const LONG_ANSWERS: usize = 4;
-
-/// Requests that work with module files at once. Files are read on threads that would otherwise pile up behind a slow
-/// disk.
-const STUDIO_PERMITS: usize = 4;
 
 /// Requests that query past runs at once. A query may read the whole database, and each one occupies a thread.
 const ARCHIVISTS: usize = 4;
@@ -64,8 +61,8 @@ pub(crate) struct AppState {
     pub(crate) models: ServerModels,
     /// Model replies that authors asked to record.
     pub(crate) replies: KeptReplies,
-    /// Permits for work with module files.
-    pub(crate) studio_permits: Arc<Semaphore>,
+    /// The queue for work with module files.
+    pub(crate) authors: AuthorQueue,
     /// Permits for queries of past runs.
     pub(crate) archivists: Arc<Semaphore>,
     /// Permits for exports.
@@ -115,7 +112,7 @@ impl App {
             keys,
             models,
             replies: KeptReplies::default(),
-            studio_permits: Arc::new(Semaphore::new(STUDIO_PERMITS)),
+            authors: AuthorQueue::default(),
             archivists: Arc::new(Semaphore::new(ARCHIVISTS)),
             exporters: Arc::new(Semaphore::new(EXPORTERS)),
             metrics: Metrics::default(),
@@ -142,6 +139,12 @@ impl App {
         let stays = |name: &str| before.iter().any(|key| key.name == name && now.contains(key));
         self.0.logins.retain(|login| stays(&login.name));
         true
+    }
+
+    /// Replaces the limits of runs per minute and of streams of each client; zero means no limit. Runs and streams in
+    /// flight go on.
+    pub fn replace_limits(&self, runs_per_minute: u32, streams_per_client: usize) {
+        self.0.limits.replace(runs_per_minute, streams_per_client);
     }
 
     /// Returns the routes, for use in another server or in tests without a socket.

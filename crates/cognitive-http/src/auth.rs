@@ -14,7 +14,7 @@ use cognitive_contract::{ErrorCode, Failure};
 use futures_util::FutureExt;
 use tower_service::Service;
 
-use crate::admission::{AdmittedClient, admit, cookie, is_limited, shown_key, wrong_key};
+use crate::admission::{AdmittedClient, RefusedClient, admit, cookie, is_limited, shown_key, wrong_key};
 use crate::app::AppState;
 use crate::config::AccessRecord;
 use crate::connection_limit::house;
@@ -145,7 +145,12 @@ pub(crate) async fn guard(
         Err(refusal) if refusal.status() == StatusCode::UNAUTHORIZED && shows_key => {
             wrong_key(&shared, &peer.name).await
         }
-        Err(refusal) => *refusal,
+        Err(mut refusal) => {
+            if let Some(RefusedClient(name)) = refusal.extensions_mut().remove() {
+                line.client = name;
+            }
+            *refusal
+        }
     };
     complete(&shared, origin.as_ref(), &trace, &mut response);
     line.status = response.status().as_u16();

@@ -10,6 +10,7 @@ use cognitive_contract::{ErrorCode, Failure, Module};
 use tokio::sync::Semaphore;
 
 use crate::app::AppState;
+use crate::auth::Client;
 
 /// Searches at once. Each search reads folders and occupies a thread.
 const SEARCHES: usize = 2;
@@ -58,6 +59,22 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
         outcome
     });
     work.await.map_err(fault)
+}
+
+/// Runs work of an author with module files outside the serving threads, when it is the turn of its key.
+pub(crate) async fn author_work<T: Send + 'static>(
+    shared: &Arc<AppState>,
+    client: &Client,
+    act: impl FnOnce(&AppState) -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let place = shared.authors.enter(&client.name).await?;
+    let shared = Arc::clone(shared);
+    let work = tokio::task::spawn_blocking(move || {
+        // The place is held until the work is done, even if the client disconnects meanwhile.
+        let _place = place;
+        act(&shared)
+    });
+    work.await.map_err(|_| Failure::new(ErrorCode::InternalError, "the modules cannot be read"))
 }
 
 impl AppState {

@@ -34,6 +34,7 @@ mod admission;
 mod agent_sessions;
 mod app;
 mod auth;
+mod author_queue;
 mod catalog;
 mod client_form;
 mod components;

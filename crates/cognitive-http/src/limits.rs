@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use cognitive_contract::lock::Lock;
@@ -12,11 +13,12 @@ const MANY: usize = 10_000;
 /// The limits of all clients.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    /// The time that one run uses up; zero means no limit.
-    interval: Duration,
+    /// The time that one run uses up, in nanoseconds; zero means no limit.
+    interval: AtomicU64,
     /// The largest burst of runs, as a share of a minute.
     burst: Duration,
-    streams: usize,
+    /// The most streams of one client; zero means no limit.
+    streams: AtomicUsize,
     clients: Lock<Clients>,
 }
 
@@ -52,30 +54,40 @@ impl Drop for StreamPermit {
 
 impl Limits {
     pub(crate) fn new(runs_per_minute: u32, streams: usize) -> Self {
-        let minute = Duration::from_mins(1);
-        let interval = if runs_per_minute == 0 { Duration::ZERO } else { minute / runs_per_minute };
         Self {
-            interval,
-            burst: minute,
-            streams,
+            interval: AtomicU64::new(interval_of(runs_per_minute)),
+            burst: Duration::from_mins(1),
+            streams: AtomicUsize::new(streams),
             clients: Lock::new(Clients { by_name: HashMap::new(), per_address: MANY }),
         }
     }
 
     /// Returns the time that one run uses up and the largest burst; `None` without a limit.
     pub(crate) fn rate(&self) -> Option<(Duration, Duration)> {
-        (!self.interval.is_zero()).then_some((self.interval, self.burst))
+        let interval = self.interval();
+        (!interval.is_zero()).then_some((interval, self.burst))
+    }
+
+    fn interval(&self) -> Duration {
+        Duration::from_nanos(self.interval.load(Ordering::Relaxed))
+    }
+
+    /// Replaces the limits. What clients have used up so far stays.
+    pub(crate) fn replace(&self, runs_per_minute: u32, streams: usize) {
+        self.interval.store(interval_of(runs_per_minute), Ordering::Relaxed);
+        self.streams.store(streams, Ordering::Relaxed);
     }
 
     /// Counts a run at `now`; the error is the time to wait.
     pub(crate) fn run(&self, name: &str, now: Instant) -> Result<(), Duration> {
-        if self.interval.is_zero() {
+        let interval = self.interval();
+        if interval.is_zero() {
             return Ok(());
         }
         let mut clients = self.clients.lock();
         let client = clients.client(name, now);
         let begins = client.busy_until.map_or(now, |until| until.max(now));
-        let ends = begins + self.interval;
+        let ends = begins + interval;
         if ends > now + self.burst {
             return Err(ends - (now + self.burst));
         }
@@ -86,14 +98,14 @@ impl Limits {
     /// Refunds a run that was counted but did not take place.
     pub(crate) fn give_back(&self, name: &str) {
         if let Some(client) = self.clients.lock().by_name.get_mut(name) {
-            client.busy_until = client.busy_until.and_then(|until| until.checked_sub(self.interval));
+            client.busy_until = client.busy_until.and_then(|until| until.checked_sub(self.interval()));
         }
     }
 
     /// Returns how long a run at `now` would have to wait, if at all, without counting it.
     pub(crate) fn has_run_out(&self, name: &str, now: Instant) -> Option<Duration> {
         let busy_until = self.clients.lock().by_name.get(name).and_then(|client| client.busy_until)?;
-        (busy_until.max(now) + self.interval)
+        (busy_until.max(now) + self.interval())
             .checked_duration_since(now + self.burst)
             .filter(|wait| !wait.is_zero())
     }
@@ -102,12 +114,18 @@ impl Limits {
     pub(crate) fn stream(self: &Arc<Self>, name: &str) -> Option<StreamPermit> {
         let mut clients = self.clients.lock();
         let client = clients.client(name, Instant::now());
-        if self.streams > 0 && client.streams >= self.streams {
+        let most = self.streams.load(Ordering::Relaxed);
+        if most > 0 && client.streams >= most {
             return None;
         }
         client.streams += 1;
         Some(StreamPermit { limits: Arc::clone(self), client: name.to_owned() })
     }
+}
+
+/// Returns the time that one run uses up, in nanoseconds.
+fn interval_of(runs_per_minute: u32) -> u64 {
+    60_000_000_000_u64.checked_div(u64::from(runs_per_minute)).unwrap_or(0)
 }
 
 impl Clients {
@@ -149,6 +167,17 @@ mod tests {
             "{}",
             limits.clients.lock().by_name.len()
         );
+    }
+
+    #[test]
+    fn replaced_limits_hold_for_the_next_run() {
+        let limits = Arc::new(Limits::new(1, 1));
+        let (now, stream) = (Instant::now(), limits.stream("ann").unwrap());
+        limits.run("ann", now).unwrap();
+        assert!(limits.run("ann", now).is_err() && limits.stream("ann").is_none());
+        limits.replace(0, 2);
+        assert!(limits.run("ann", now).is_ok() && limits.stream("ann").is_some() && limits.rate().is_none());
+        drop(stream);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode};
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_mcp::{Admission, Extensions, McpBackend, McpHttp, McpServer};
+use cognitive_mcp::{Admission, AdmissionFuture, Extensions, McpBackend, McpHttp, McpServer};
 use cognitive_runtime::Host;
 use serde_json::Value;
 
@@ -33,7 +33,10 @@ pub(crate) fn open(host: &Arc<Host>, config: &ServerConfig) -> McpHttp {
         offers: config.offers.clone(),
         findings: config.findings.clone(),
     };
-    McpHttp::new(McpServer::new(Arc::new(backend), config.tools.clone()), config.body_limit)
+    let server = McpServer::new(Arc::new(backend), config.tools.clone());
+    // Behind a balancer the next request may reach another server, which does not know the session.
+    let has_sessions = config.shared.is_none();
+    McpHttp::new(server, config.body_limit, has_sessions)
 }
 
 /// The context of a request that starts a run. Passed through the MCP library as a request extension.
@@ -106,27 +109,8 @@ impl McpBackend for ServerBackend {
         self.offers.as_ref().is_none_or(|offers| offers(name))
     }
 
-    fn admit(&self, client: &Extensions) -> Result<Admission, Failure> {
-        let Some(known) = client.get::<Parts>().and_then(|parts| parts.extensions.get::<AgentRequest>())
-        else {
-            return Err(Failure::new(ErrorCode::InternalError, "unknown client of this call"));
-        };
-        let AgentRequest { shared, client, claim } = known.clone();
-        run::within_rate(&shared, &client)?;
-        let mut options = run::options(&client, &Options::default())?;
-        options.trace_id = Some(client.trace.id.clone());
-        options.spans = shared.place(&client.trace, Some(&client.trace.span));
-        // A run that has become a task outlives its request, and so does the memory of its input.
-        let held = (shared.busy(), claim);
-        let (ending, counting) = (Arc::clone(&shared), shared);
-        Ok(Admission {
-            options,
-            stop: Box::pin(async move { ending.time_is_up().await }),
-            held: Some(Box::new(held)),
-            ended: Some(Box::new(move |module, envelope, took| {
-                counting.metrics.ran(module, envelope, None, took);
-            })),
-        })
+    fn admit<'a>(&'a self, client: &'a Extensions) -> AdmissionFuture<'a> {
+        Box::pin(admit(client))
     }
 
     fn findings(&self, name: &str) -> Result<Value, Failure> {
@@ -136,4 +120,27 @@ impl McpBackend for ServerBackend {
         };
         findings(name)
     }
+}
+
+/// Admits one run of a client. Like every run, it is counted over all servers with shared state.
+async fn admit(client: &Extensions) -> Result<Admission, Failure> {
+    let Some(known) = client.get::<Parts>().and_then(|parts| parts.extensions.get::<AgentRequest>()) else {
+        return Err(Failure::new(ErrorCode::InternalError, "unknown client of this call"));
+    };
+    let AgentRequest { shared, client, claim } = known.clone();
+    run::within_shared_rate(&shared, &client).await?;
+    let mut options = run::options(&client, &Options::default())?;
+    options.trace_id = Some(client.trace.id.clone());
+    options.spans = shared.place(&client.trace, Some(&client.trace.span));
+    // A run that has become a task outlives its request, and so does the memory of its input.
+    let held = (shared.busy(), claim);
+    let (ending, counting) = (Arc::clone(&shared), shared);
+    Ok(Admission {
+        options,
+        stop: Box::pin(async move { ending.time_is_up().await }),
+        held: Some(Box::new(held)),
+        ended: Some(Box::new(move |module, envelope, took| {
+            counting.metrics.ran(module, envelope, None, took);
+        })),
+    })
 }

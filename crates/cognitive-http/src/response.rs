@@ -25,6 +25,9 @@ pub(crate) const UNSHARED: &str = "unshared";
 /// `details.kind` of a run under a limit of cost whose cost cannot be known or recorded. The operator has to act.
 const UNKNOWN_COST: [&str; 3] = ["no_price", "no_bound", "no_books"];
 
+/// `details.kind` of a run that only the reservations of runs in flight keep out of a budget.
+const RESERVED: &str = "reserved";
+
 /// `details.kind` of a run that its client or its server cancelled.
 const CANCELLED: &str = "cancelled";
 
@@ -43,6 +46,7 @@ pub(crate) fn status(envelope: &Envelope) -> StatusCode {
         (Some(ErrorCode::CostLimitExceeded), kind) if UNKNOWN_COST.contains(&kind) => {
             StatusCode::SERVICE_UNAVAILABLE
         }
+        (Some(ErrorCode::CostLimitExceeded), RESERVED) => StatusCode::TOO_MANY_REQUESTS,
         (Some(ErrorCode::StreamInterrupted), CANCELLED) | (None, _) => StatusCode::UNPROCESSABLE_ENTITY,
         (Some(code), _) => of_code(code),
     }
@@ -161,7 +165,8 @@ pub(crate) fn envelope(envelope: &Envelope, tier: Option<&'static str>) -> Respo
 
 fn retry_after(error: &cognitive_contract::envelope::ErrorBody) -> Option<u64> {
     let wait = error.members().get("details")?.get("retry_after_seconds")?.as_u64();
-    wait.filter(|_| error.code() == ErrorCode::RateLimited.number())
+    let codes = [ErrorCode::RateLimited, ErrorCode::CostLimitExceeded];
+    wait.filter(|_| codes.iter().any(|code| error.code() == code.number()))
 }
 
 /// Returns a failure as the whole response.
@@ -279,6 +284,9 @@ mod tests {
             Failure::new(ErrorCode::CostLimitExceeded, "m").with_detail("kind", kind.to_owned().into())
         };
         assert_eq!((status_of(cost("no_price")), status_of(cost("no_books"))), (503, 503));
+        assert_eq!(status_of(cost("reserved")), 429);
+        let response = self::failure(cost("reserved").with_detail("retry_after_seconds", 5.into()));
+        assert_eq!(response.headers()["retry-after"], "5");
         assert_eq!(status_of(Failure::new(ErrorCode::CostLimitExceeded, "m")), 402);
         let parse = |source: &str| {
             Failure::new(ErrorCode::ParseError, "m").with_detail("source", source.to_owned().into())

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use bytes::BytesMut;
+use cognitive_contract::code::Blame;
 use cognitive_contract::stream::{ChunkWriter, SessionId, assemble};
+use cognitive_contract::{Envelope, Module};
 use serde_json::Value;
 
 use crate::app::AppState;
@@ -103,7 +105,8 @@ async fn look(
     let Some((stream, id)) = known.zip(SessionId::new(id)) else { return Ok(None) };
     let session = Session::new(id, &stream.owner, &stream.module, true, &shared.sessions.burden);
     session.set_followed();
-    let mut mirror = Mirror { session: Arc::clone(&session), length: 0, parts: Vec::new() };
+    let module = shared.module(module).await.ok();
+    let mut mirror = Mirror { session: Arc::clone(&session), module, length: 0, parts: Vec::new() };
     let part = state.read(&stream.id, 0).await?;
     let is_served = part.is_served;
     mirror.add(part);
@@ -127,6 +130,8 @@ async fn look(
 /// The local copy of a stream that another server runs.
 struct Mirror {
     session: Arc<Session>,
+    /// The module of the stream, if this server has it.
+    module: Option<Arc<Module>>,
     /// The number of chunks at the last poll.
     length: usize,
     /// These chunks as values, for the closing envelope if the server of the stream dies.
@@ -192,9 +197,70 @@ impl Mirror {
 
     /// Returns the last chunk: E2010 with the data so far.
     fn last_word(&self) -> Option<(Bytes, SentChunk)> {
-        let envelope = assemble(self.parts.iter().cloned());
+        let mut envelope = serde_json::to_value(assemble(self.parts.iter().cloned())).ok()?;
+        if let (Some(module), Some(data)) = (&self.module, envelope.get_mut("partial_data")) {
+            with_lists(data, module.contract.data().schema());
+        }
+        for (place, text) in [("/error/message", STOPPED.to_owned()), ("/meta/explain", explained())] {
+            if let Some(told) = envelope.pointer_mut(place) {
+                *told = text.into();
+            }
+        }
+        let envelope = Envelope::from_value(envelope).ok()?;
         let chunks = ChunkWriter::new(self.session.id.clone(), 0).finish(envelope);
         let sent = SentChunk::new(chunks.last()?, &mut BytesMut::new())?;
         Some((sent.json.clone(), sent))
+    }
+}
+
+/// The message of a stream whose server is gone.
+const STOPPED: &str = "the server that ran this stream has stopped";
+
+fn explained() -> String {
+    format!("{}: {STOPPED}", Blame::Runtime.opening())
+}
+
+/// Turns members that are numbered like items into a list, where the schema has one. Deltas name items by number, and
+/// a list without a snapshot looks like an object.
+fn with_lists(value: &mut Value, schema: &Value) {
+    if let Some(items) = schema.get("items") {
+        if let Value::Object(members) = value
+            && members.keys().enumerate().all(|(number, name)| *name == number.to_string())
+        {
+            *value = std::mem::take(members).into_iter().map(|(_, item)| item).collect();
+        }
+        if let Value::Array(list) = value {
+            list.iter_mut().for_each(|item| with_lists(item, items));
+        }
+    }
+    if let (Value::Object(members), Some(properties)) = (value, schema.get("properties")) {
+        for (name, member) in members {
+            if let Some(schema) = properties.get(name) {
+                with_lists(member, schema);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbered_members_are_a_list_only_where_the_schema_has_one() {
+        let items = json!({ "properties": { "text": {}, "tags": { "items": {} } } });
+        let schema = json!({ "properties": { "list": { "items": items }, "map": { "type": "object" } } });
+        let mut data = json!({
+            "list": { "0": { "text": "a", "tags": { "0": "x", "1": "y" } }, "1": { "text": "b" } },
+            "map": { "0": "a" }, "other": { "0": "a" },
+        });
+        with_lists(&mut data, &schema);
+        assert_eq!(data["list"], json!([{ "text": "a", "tags": ["x", "y"] }, { "text": "b" }]));
+        assert_eq!((&data["map"], &data["other"]), (&json!({ "0": "a" }), &json!({ "0": "a" })));
+        let mut odd = json!({ "list": { "1": "b" } });
+        with_lists(&mut odd, &schema);
+        assert_eq!(odd, json!({ "list": { "1": "b" } }), "an item is missing");
     }
 }

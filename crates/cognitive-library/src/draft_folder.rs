@@ -152,6 +152,21 @@ mod tests {
         assert_eq!(files.keys().collect::<Vec<_>>(), ["module.yaml", "prompt.md", "tests/b.input.json"]);
     }
 
+    // A schema of the draft may name any path, also one that the draft itself must not have.
+    #[test]
+    fn a_hidden_file_is_not_there_for_a_draft() {
+        let hidden =
+            [".env", ".git/config", "tests/.secret"].map(|path| (path.to_owned(), b"KEY=1".to_vec()));
+        let base = Folder::memory("m", hidden.into_iter().collect());
+        let draft =
+            base.with_draft(&BTreeMap::from([("prompt.md".to_owned(), Some("p".to_owned()))])).unwrap();
+        for path in [".env", "./.env", "x/../.env", ".git/config", "tests/.secret"] {
+            assert_eq!(draft.read(path, TEXT_LIMIT), Err(ReadError::Missing), "{path}");
+            assert_eq!(draft.check(path, TEXT_LIMIT), Err(ReadError::Missing), "{path}");
+        }
+        assert_eq!(base.read(".env", TEXT_LIMIT).unwrap(), "KEY=1", "the author's own folder");
+    }
+
     #[test]
     fn paths_that_lead_elsewhere_are_no_files_of_a_module() {
         for path in [

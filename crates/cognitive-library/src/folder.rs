@@ -191,6 +191,7 @@ impl Folder {
     pub fn read_within(&self, path: &str, budget: &mut Budget) -> Result<String, ReadError> {
         let inside = relative(path)?;
         let bytes = match self {
+            Self::Draft(_) if is_hidden(&inside) => return Err(ReadError::Missing),
             Self::Draft(draft) => match draft.changed(&inside) {
                 None => return draft.base.read_within(path, budget),
                 Some(changed) => {
@@ -216,6 +217,7 @@ impl Folder {
     pub fn check(&self, path: &str, limit: u64) -> Result<(), ReadError> {
         let inside = relative(path)?;
         let size = match self {
+            Self::Draft(_) if is_hidden(&inside) => return Err(ReadError::Missing),
             Self::Draft(draft) => match draft.changed(&inside) {
                 None => return draft.base.check(path, limit),
                 Some(changed) => changed.ok_or(ReadError::Missing)?.len() as u64,
@@ -229,6 +231,11 @@ impl Folder {
 
 fn relative(path: &str) -> Result<PathBuf, ReadError> {
     safe_relative(path).ok_or_else(|| refused("is outside the module"))
+}
+
+/// Returns whether a path leads through a hidden name. A draft comes from a client, and must not name such files.
+fn is_hidden(inside: &Path) -> bool {
+    inside.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'))
 }
 
 fn in_memory<'a>(files: &'a BTreeMap<String, Vec<u8>>, inside: &Path) -> Result<&'a Vec<u8>, ReadError> {

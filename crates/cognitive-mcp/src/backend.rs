@@ -22,11 +22,14 @@ pub trait McpBackend: Send + Sync + 'static {
 
     /// Admits one run of a client, or returns why it is refused. The extensions are those of the request; over HTTP
     /// they hold the server's data about the client.
-    fn admit(&self, client: &Extensions) -> Result<Admission, Failure>;
+    fn admit<'a>(&'a self, client: &'a Extensions) -> AdmissionFuture<'a>;
 
     /// Returns the validation findings of a module, as `cogn validate --json` does.
     fn findings(&self, name: &str) -> Result<Value, Failure>;
 }
+
+/// The decision on a run. It may ask other servers.
+pub type AdmissionFuture<'a> = Pin<Box<dyn Future<Output = Result<Admission, Failure>> + Send + 'a>>;
 
 /// Called when a run is over, with its module, its envelope and its duration.
 pub type RunEnded = Box<dyn FnOnce(&str, &Envelope, Duration) + Send>;

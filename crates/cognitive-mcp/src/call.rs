@@ -125,7 +125,7 @@ impl ToolRunner {
         wording: ToolWording,
         context: RequestContext<RoleServer>,
     ) -> CallToolResponse {
-        let admission = match self.backend.admit(&context.extensions) {
+        let admission = match self.backend.admit(&context.extensions).await {
             Ok(admission) => admission,
             Err(failure) => return refused(failure, wording).into(),
         };

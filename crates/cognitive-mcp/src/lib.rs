@@ -34,7 +34,7 @@ mod suggestion;
 mod surface;
 mod transports;
 
-pub use backend::{Admission, McpBackend, RunEnded};
+pub use backend::{Admission, AdmissionFuture, McpBackend, RunEnded};
 pub use rmcp::model::Extensions;
 pub use server::McpServer;
 pub use surface::{DEFAULT_MAX_MODULE_TOOLS, ToolSurface};

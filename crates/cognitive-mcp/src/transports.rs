@@ -24,7 +24,7 @@ pub async fn serve_stdio(server: McpServer) -> Result<(), String> {
 pub type McpHttpService = StreamableHttpService<McpServer, LocalSessionManager>;
 
 /// The HTTP transport. Clients of the newest revision need no session. Older clients have one, which ends after five
-/// idle minutes.
+/// idle minutes, unless several servers share the clients.
 pub struct McpHttp {
     /// Answers an already authorised request: it checks neither hosts nor keys.
     pub service: McpHttpService,
@@ -33,11 +33,13 @@ pub struct McpHttp {
 }
 
 impl McpHttp {
-    /// Creates a transport for requests with bodies of at most `max_body` bytes.
+    /// Creates a transport for requests with bodies of at most `max_body` bytes. Without sessions, each request of an
+    /// older client is answered alone, so that any of several servers can answer it.
     #[must_use]
-    pub fn new(server: McpServer, max_body: usize) -> Self {
+    pub fn new(server: McpServer, max_body: usize, has_sessions: bool) -> Self {
         // The enclosing server checks host and origin for all of its paths.
         let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(has_sessions)
             .disable_allowed_hosts()
             .with_max_request_body_bytes(max_body);
         let sessions = Arc::new(LocalSessionManager::default());

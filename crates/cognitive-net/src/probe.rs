@@ -36,7 +36,8 @@ pub async fn probe(config: &ProviderConfig) -> Result<Probe, ProviderError> {
     let remote = remote(config)?;
     let started = Instant::now();
     let list = timeout(TIME, list(&remote)).await.unwrap_or(Err(ProviderError::Timeout))?;
-    let models = remote.wire.names(&list);
+    let mut models = remote.wire.names(&list);
+    models.iter_mut().for_each(|name| remote.redactor.remove(name));
     let model = remote.wire.endpoint().model.clone();
     Ok(Probe { model_is_listed: models.contains(&model), model, models, latency: started.elapsed() })
 }

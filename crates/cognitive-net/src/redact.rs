@@ -1,6 +1,7 @@
 //! Redacts every text that leaves this crate. Removes the key in every form that services quote, strings that look
 //! like keys, quotes of the prompt, and control characters, and limits the length.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{LazyLock, OnceLock};
 
@@ -20,6 +21,8 @@ const MAX_LENGTH: usize = 300;
 const MIN_KEY_LENGTH: usize = 4;
 /// A shorter part or encoding of a key could be a word.
 const MIN_FORM_LENGTH: usize = 8;
+/// Shorter secrets may be words of an answer, such as the name of a service.
+pub(crate) const MIN_ANSWER_LENGTH: usize = 16;
 
 /// Patterns of credentials in general: services often quote the one they received, truncated or masked.
 static SHAPES: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
@@ -53,6 +56,8 @@ pub(crate) struct Redactor {
     hidden: Vec<Secret>,
     /// The secrets in every form, built at the first failure.
     forms: OnceLock<Option<Regex>>,
+    /// The forms of the longer secrets, built at the first answer.
+    forms_in_answers: OnceLock<Option<Regex>>,
 }
 
 /// Hides the forms, because they contain the secrets.
@@ -71,13 +76,13 @@ impl Redactor {
             hidden.extend(base.query_pairs().filter_map(|(_, value)| Secret::new(value)));
         }
         hidden.retain(|secret| secret.reveal().len() >= MIN_KEY_LENGTH);
-        Self { key: key.cloned(), hidden, forms: OnceLock::new() }
+        Self { key: key.cloned(), hidden, forms: OnceLock::new(), forms_in_answers: OnceLock::new() }
     }
 
     /// Creates a redactor for these secrets.
     pub(crate) fn from_secrets(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let hidden = secrets.into_iter().filter(|secret| secret.reveal().len() >= MIN_KEY_LENGTH).collect();
-        Self { key: None, hidden, forms: OnceLock::new() }
+        Self { key: None, hidden, forms: OnceLock::new(), forms_in_answers: OnceLock::new() }
     }
 
     /// Returns the key.
@@ -88,6 +93,20 @@ impl Redactor {
     /// Returns the text in a form that may be shown: redacted, one line, limited in length.
     pub(crate) fn clean(&self, text: &str) -> String {
         shorten(&self.hide(text))
+    }
+
+    /// Removes the secrets from a member of an answer. Unlike in messages, texts that only look like a key stay.
+    pub(crate) fn remove(&self, text: &mut String) {
+        if text.len() < MIN_FORM_LENGTH {
+            return;
+        }
+        let forms = self.forms_in_answers.get_or_init(|| {
+            let long = self.hidden.iter().filter(|secret| secret.reveal().len() >= MIN_ANSWER_LENGTH);
+            pattern(&long.cloned().collect::<Vec<_>>())
+        });
+        if let Some(Cow::Owned(cleaned)) = forms.as_ref().map(|forms| forms.replace_all(text, GONE)) {
+            *text = cleaned;
+        }
     }
 
     /// Returns the text without secrets, at full length.

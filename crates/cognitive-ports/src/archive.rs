@@ -195,8 +195,8 @@ pub trait RunArchive: Send + Sync {
     /// Returns the runs that match the filter.
     fn runs(&self, filter: &RunFilter) -> Result<RunPage, String>;
 
-    /// Returns one run with its records.
-    fn run(&self, run_id: &str) -> Result<Option<RunDetails>, String>;
+    /// Returns one run with the records of its trace. With a key, only its own run and records.
+    fn run(&self, run_id: &str, key: Option<&str>) -> Result<Option<RunDetails>, String>;
 
     /// Returns statistics of the runs that match the filter, in the given number of equal time buckets.
     fn stats(&self, filter: &RunFilter, buckets: usize) -> Result<RunStats, String>;

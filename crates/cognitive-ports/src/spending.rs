@@ -50,6 +50,41 @@ pub struct BudgetShort {
     pub limit: Money,
     /// The amount left today.
     pub left: Money,
+    /// The amount spent today.
+    pub spent: Money,
+    /// The amount that runs in flight have reserved. What they do not need becomes free when they end.
+    pub reserved: Money,
+}
+
+/// The amounts counted against a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CountedSpending {
+    /// The cost of runs that have ended.
+    pub spent: Money,
+    /// The reservations of runs in flight.
+    pub reserved: Money,
+}
+
+impl From<Money> for CountedSpending {
+    fn from(spent: Money) -> Self {
+        Self { spent, reserved: Money::ZERO }
+    }
+}
+
+impl CountedSpending {
+    /// Returns both amounts together.
+    #[must_use]
+    pub fn total(self) -> Money {
+        self.spent.plus(self.reserved)
+    }
+}
+
+impl BudgetShort {
+    /// Returns whether an amount would fit if runs in flight needed nothing of their reservations.
+    #[must_use]
+    pub fn may_fit_later(&self, amount: Money) -> bool {
+        amount <= self.limit.minus(self.spent)
+    }
 }
 
 /// A ledger of spending, shared by all processes that use a budget.
@@ -78,12 +113,18 @@ impl DayBudget {
     }
 
     /// Checks whether an amount fits, given the amounts counted in total and for the key.
-    pub fn room(&self, amount: Money, (all, of_key): (Money, Money)) -> Result<(), BudgetShort> {
+    pub fn room<C: Into<CountedSpending>>(
+        &self,
+        amount: Money,
+        (all, of_key): (C, C),
+    ) -> Result<(), BudgetShort> {
+        let (all, of_key) = (all.into(), of_key.into());
         for (budget, limit, counted) in [("per_day", self.per_day, all), ("per_key", self.per_key, of_key)] {
             let Some(limit) = limit else { continue };
-            let left = limit.minus(counted);
+            let left = limit.minus(counted.total());
             if amount > left {
-                return Err(BudgetShort { budget, limit, left });
+                let CountedSpending { spent, reserved } = counted;
+                return Err(BudgetShort { budget, limit, left, spent, reserved });
             }
         }
         Ok(())
@@ -105,6 +146,10 @@ mod tests {
         assert_eq!((short.budget, short.left), ("per_day", usd("0.5")));
         assert_eq!(budget.room(usd("1"), (usd("1"), usd("0.5"))).unwrap_err().budget, "per_key");
         assert_eq!(DayBudget::default().room(Money::MAX, (Money::MAX, Money::MAX)), Ok(()));
+        let counted = |spent, reserved| CountedSpending { spent: usd(spent), reserved: usd(reserved) };
+        let short = budget.room(usd("0.5"), (counted("0", "0"), counted("0.4", "0.5"))).unwrap_err();
+        assert_eq!((short.budget, short.spent, short.reserved), ("per_key", usd("0.4"), usd("0.5")));
+        assert!(short.may_fit_later(usd("0.6")) && !short.may_fit_later(usd("0.7")));
     }
 
     #[test]

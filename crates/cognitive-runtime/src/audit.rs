@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Instant, SystemTime};
 
+use cognitive_contract::address::shown_reason;
 use cognitive_contract::context::MEMBER;
 use cognitive_contract::failure::was_cancelled;
 use cognitive_contract::lock::Lock;
@@ -64,6 +65,11 @@ impl<'a> RunAudit<'a> {
         self.request.module.name()
     }
 
+    /// Returns a reason as the caller may see it.
+    fn shown<'r>(&self, reason: &'r str) -> &'r str {
+        shown_reason(reason, self.request.options.remote)
+    }
+
     /// Sets the run id, key, user and tenant of a record.
     fn attribute(&self, record: &mut AuditRecord) {
         let options = &self.request.options;
@@ -79,7 +85,7 @@ impl<'a> RunAudit<'a> {
         record.version.clone_from(&module.manifest.version);
         self.attribute(&mut record);
         let reason = audit.submit(record).err()?;
-        Some(Warning::new(NOTICE, format!("{what} was not recorded: {reason}")))
+        Some(Warning::new(NOTICE, format!("{what} was not recorded: {}", self.shown(&reason))))
     }
 
     /// Records which context the model is about to get, without its values. (CTX-043)
@@ -127,7 +133,7 @@ impl<'a> RunAudit<'a> {
         record.model.clone_from(&asked);
         *self.asked.lock() = Some(asked);
         match audit.commit(record).await {
-            Err(reason) if host.audit_required => Err(unrecorded(&reason)),
+            Err(reason) if host.audit_required => Err(unrecorded(self.shown(&reason))),
             Err(reason) => {
                 self.unrecorded.lock().get_or_insert(reason);
                 Ok(())
@@ -232,7 +238,7 @@ impl<'a> RunRecord<'a> {
     pub(crate) async fn close(mut self, latency_ms: f64, envelope: &mut Envelope) {
         self.is_closed = true;
         if let Some(reason) = self.audit.unrecorded.lock().take() {
-            let message = format!("a model call was made without a record: {reason}");
+            let message = format!("a model call was made without a record: {}", self.audit.shown(&reason));
             envelope.meta_mut().warn(&Warning::new(NOTICE, message));
         }
         let host = self.audit.host;
@@ -242,7 +248,8 @@ impl<'a> RunRecord<'a> {
             _ => Ok(()),
         };
         if let Err(reason) = written {
-            envelope.meta_mut().warn(&Warning::new(NOTICE, format!("the run was not recorded: {reason}")));
+            let message = format!("the run was not recorded: {}", self.audit.shown(&reason));
+            envelope.meta_mut().warn(&Warning::new(NOTICE, message));
         }
     }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use cognitive_contract::address::shown_reason;
 use cognitive_contract::meta::CALIBRATED_CONFIDENCE;
 use cognitive_contract::{Envelope, Warning};
 use cognitive_ports::review::{REVIEW, ReviewEntry, ReviewFacts, ReviewQueue, ReviewRules};
@@ -45,6 +46,7 @@ pub(crate) async fn queue(envelope: &mut Envelope, record: &mut RunRecord<'_>) {
     let message = match review.review_queue.enter(&entry).await {
         Ok(id) => format!("this answer needs review, review {id}: `{}`", rule.source()),
         Err(reason) => {
+            let reason = shown_reason(&reason, record.request().options.remote);
             format!("this answer needs review (`{}`), but it could not be queued: {reason}", rule.source())
         }
     };

@@ -4,6 +4,7 @@
 
 use std::time::SystemTime;
 
+use cognitive_contract::address::shown_reason;
 use cognitive_contract::context::{
     ContextEntry, ContextFilter, ContextScope, EMITTED, Origin, Owner, Sanitiser, Variables, choose, emitted,
 };
@@ -123,7 +124,8 @@ impl<'a> RunContext<'a> {
         }
         let Some(store) = self.store else { return Some(warning("this host has no store")) };
         let kept = entries.iter().try_for_each(|entry| store.put(&self.owner, entry, entry.created));
-        kept.err().map(|reason| warning(&reason))
+        // Local callers find the place of the store with `cogn doctor`.
+        kept.err().map(|reason| warning(shown_reason(&reason, true)))
     }
 
     /// The values that context keys are built from.

@@ -62,8 +62,12 @@ impl Stores {
         match Self::open(settings, true) {
             Ok(stores) => stores.in_background(complain),
             Err(reason) if settings.audit_enabled => {
-                Err(Failure::misconfigured(format!("runs cannot be recorded: {reason}"))
-                    .suggest("Set `HOME` or `COGNITIVE_DB`, or start with `--no-audit` to record no runs"))
+                let hint = if settings.store.is_some() {
+                    "Make the database of `audit.path` or `COGNITIVE_DB` available, or start with `--no-audit` to record no runs"
+                } else {
+                    "Set `HOME` or `COGNITIVE_DB`, or start with `--no-audit` to record no runs"
+                };
+                Err(Failure::misconfigured(format!("runs cannot be recorded: {reason}")).suggest(hint))
             }
             Err(reason) => {
                 complain(format!("context is not stored: {reason}"));

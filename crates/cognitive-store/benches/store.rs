@@ -217,7 +217,7 @@ fn bench_archive(criterion: &mut Criterion) {
     });
     group.bench_function("one run", |bencher| {
         let id = format!("{:032x}", 5_000);
-        bencher.iter(|| archive.run(black_box(&id)).unwrap().unwrap());
+        bencher.iter(|| archive.run(black_box(&id), None).unwrap().unwrap());
     });
     group.finish();
 }

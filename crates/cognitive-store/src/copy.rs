@@ -13,7 +13,7 @@ use crate::store::Store;
 
 /// The tables, their sort columns and their columns. A test of `sql::postgres::schema` compares them with those of a file
 /// and of a server. `audit_began` is copied apart.
-pub(crate) const TABLES: [(&str, &str, &str); 6] = [
+pub(crate) const TABLES: [(&str, &str, &str); 8] = [
     (
         "audit_chains",
         "id",
@@ -36,7 +36,18 @@ pub(crate) const TABLES: [(&str, &str, &str); 6] = [
         "id, at, run_id, trace_id, key, \"user\", tenant, module, version, model, ok, code, risk, confidence, calibrated, explain, rule, is_open, bytes, input, envelope",
     ),
     ("decisions", "seq", "seq, review, module, model, ok, confidence, verdict, reason, by, at, data"),
+    ("row_chains", "name", "name, seq, hash, dropped, dropped_hash, live"),
+    (
+        "row_changes",
+        "name, seq",
+        "name, seq, kind, key, part, state, ends, is_final, live, dropped, before, hash",
+    ),
 ];
+
+/// Returns the columns of a table, separated by `, `.
+pub(crate) fn columns_of(table: &str) -> &'static str {
+    TABLES.iter().find(|(name, ..)| *name == table).map_or("", |(.., columns)| columns)
+}
 
 const ALL: &[LockedArea] =
     &[LockedArea::Context, LockedArea::Spending, LockedArea::Reviews, LockedArea::Audit];

@@ -16,7 +16,7 @@
 //! * No call waits longer than [`StoreOptions::patience`]. A full disk, a lock, damage and missing rights are
 //!   reported as [`StoreError`]s.
 //! * The size of the audit is bounded, see [`Retention`]; so is context, see [`StoreOptions::caps`].
-//! * [`Store::verify`] finds records that were changed, removed or moved.
+//! * [`Store::verify`] finds records that were changed, removed or moved, also in the tables beside the audit.
 //!
 //! The rules are written once, in SQL for both databases (`sql`); the backends only execute it. This crate opens the
 //! database and no other resource. It prints nothing, reads no environment variables, and uses no clock for records
@@ -45,10 +45,12 @@
 //!
 //! # Modules
 //!
-//! - The database: `store` opens it, `place` checks its file, `schema` has the migrations, `copy` moves a whole store.
+//! - The database: `store` opens it, `place` checks its file, `schema` has the migrations, `copy` moves a whole store, `backup`
+//!   writes a snapshot.
 //!   `sql` is the interface of the rules to both backends, `sql::sqlite` and `sql::postgres`.
 //! - The audit: `audit` writes, reads and verifies records (`audit::chain`, `audit::verify`); `background` writes them
 //!   for servers; `archive` answers queries about past runs.
+//! - `row_changes` records every change to the tables beside the audit, and verifies them.
 //! - `context` stores context per owner, `review` the review queue and its decisions, `spending` the spending of
 //!   budgets.
 //! - `error`, `time`, `gate` (a semaphore with a timeout), `acknowledgement` (reports the outcome of a write) and
@@ -58,6 +60,7 @@ mod acknowledgement;
 mod archive;
 mod audit;
 mod background;
+mod backup;
 mod context;
 mod copy;
 mod error;
@@ -65,6 +68,7 @@ mod gate;
 mod place;
 mod platform;
 mod review;
+mod row_changes;
 mod schema;
 mod spending;
 mod sql;

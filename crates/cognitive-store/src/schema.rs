@@ -10,7 +10,7 @@ use crate::error::Problem;
 const APPLICATION_ID: i64 = 0x636f_676e;
 
 /// Step n brings a file from version n to n + 1.
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     // `position` is where a record begins in the stream of all records ever kept, in bytes, and ids have no gaps. So the
     // first and the last row tell how many records there are and how much they hold, without counting.
     "CREATE TABLE audit (
@@ -151,6 +151,32 @@ const STEPS: [&str; 7] = [
         (CASE WHEN json_valid(receipt) THEN json_extract(receipt, '$.parent_span') END));",
     // The key pattern of the module that emitted an entry. Older entries have none.
     "ALTER TABLE context ADD COLUMN pattern TEXT;",
+    // The chains of changes to the tables beside the audit. A change has the hash of the new state of its row, and the
+    // number of rows after it.
+    "CREATE TABLE row_chains (
+        name TEXT PRIMARY KEY,
+        seq INTEGER NOT NULL,
+        hash BLOB NOT NULL,
+        dropped INTEGER NOT NULL,
+        dropped_hash BLOB NOT NULL,
+        live INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE row_changes (
+        name TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ('n', 'r', 'd', 'c', 'p')),
+        key TEXT NOT NULL,
+        part INTEGER NOT NULL,
+        state BLOB,
+        ends TEXT,
+        is_final INTEGER NOT NULL CHECK (is_final IN (0, 1)),
+        live INTEGER NOT NULL,
+        dropped INTEGER NOT NULL,
+        before BLOB NOT NULL,
+        hash BLOB NOT NULL,
+        PRIMARY KEY (name, seq)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX row_changes_key ON row_changes (name, key, seq);",
 ];
 
 /// Makes an old read-only file look like a new one, for this connection only: views of the old table with the missing
@@ -175,6 +201,18 @@ pub(crate) const AS_IF_PATTERNED: &str =
     "CREATE TEMP VIEW context AS SELECT *, NULL AS pattern FROM main.context;";
 /// The versions that have context and need [`AS_IF_PATTERNED`].
 pub(crate) const WITHOUT_PATTERN: std::ops::Range<i64> = 2..7;
+
+/// Adds an empty table of context to an old read-only file, for this connection only.
+pub(crate) const AS_IF_CONTEXT: &str = "CREATE TEMP TABLE context (id);";
+/// Adds an empty table of spending to an old read-only file, for this connection only.
+pub(crate) const AS_IF_SPENDING: &str = "CREATE TEMP TABLE spending (id);";
+/// The first version that does not need [`AS_IF_SPENDING`].
+pub(crate) const BUDGETED: i64 = 4;
+/// Adds empty chains to an old read-only file, for this connection only.
+pub(crate) const AS_IF_PROTECTED: &str = "CREATE TEMP TABLE row_chains (name, seq, hash, dropped, dropped_hash, live);
+    CREATE TEMP TABLE row_changes (name, seq, kind, key, part, state, ends, is_final, live, dropped, before, hash);";
+/// The first version that does not need [`AS_IF_PROTECTED`].
+pub(crate) const PROTECTED: i64 = 8;
 
 /// The newest version that this program knows.
 #[expect(clippy::cast_possible_wrap, reason = "there are never 2^63 steps")]

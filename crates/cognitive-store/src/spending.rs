@@ -5,15 +5,16 @@
 use std::time::SystemTime;
 
 use cognitive_contract::money::Money;
-use cognitive_ports::spending::{BudgetShort, DayBudget, SpendingEntry, SpendingLedger};
+use cognitive_ports::spending::{BudgetShort, CountedSpending, DayBudget, SpendingEntry, SpendingLedger};
 
 use crate::error::Problem;
+use crate::row_changes::{self, ProtectedTable};
 use crate::sql::{LockedArea, SqlSession, all, values, whole};
 use crate::store::Store;
 use crate::time;
 
 /// The number of days that are stored. A budget looks at one day; older rows would only slow down its queries.
-const DAYS_KEPT: u64 = 31;
+pub(crate) const DAYS_KEPT: u64 = 31;
 
 impl SpendingLedger for Store {
     fn cover(
@@ -30,7 +31,7 @@ impl SpendingLedger for Store {
                 return Ok(Err(short));
             }
             let oldest = whole(entry.day.saturating_sub(DAYS_KEPT));
-            session.execute("DELETE FROM spending WHERE day < ?1", &values![oldest])?;
+            row_changes::purge_spending(session, oldest)?;
             session.execute(
                 "INSERT INTO spending (id, day, key, reserved, sent, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                  ON CONFLICT (id) DO UPDATE SET day = excluded.day, key = excluded.key,
@@ -44,6 +45,7 @@ impl SpendingLedger for Store {
                     &until,
                 ],
             )?;
+            row_changes::note(session, ProtectedTable::Spending, &entry.id)?;
             Ok(Ok(()))
         });
         covered.map_err(|error| error.to_string())
@@ -51,13 +53,17 @@ impl SpendingLedger for Store {
 
     fn settle(&self, id: &str, spent: Money) -> Result<(), String> {
         let sql = "UPDATE spending SET reserved = ?2, sent = ?2, until = NULL WHERE id = ?1";
-        let settled = self.look(|session| session.execute(sql, &values![id, whole(spent.pico())]));
-        settled.map(|_| ()).map_err(|error| error.to_string())
+        let settled = self.change(&[LockedArea::Spending], |session| {
+            session.execute(sql, &values![id, whole(spent.pico())])?;
+            row_changes::note(session, ProtectedTable::Spending, id)
+        });
+        settled.map_err(|error| error.to_string())
     }
 
     fn counted(&self, day: u64, key: &str, now: SystemTime) -> Result<(Money, Money), String> {
         let now = time::text(now);
-        self.look(|session| counted(session, day, key, &now, "")).map_err(|error| error.to_string())
+        let counted = self.look(|session| counted(session, day, key, &now, ""));
+        counted.map(|(all, of_key)| (all.total(), of_key.total())).map_err(|error| error.to_string())
     }
 }
 
@@ -69,18 +75,24 @@ fn counted(
     key: &str,
     now: &str,
     without: &str,
-) -> Result<(Money, Money), Problem> {
-    let sql = "SELECT key, CASE WHEN until IS NULL OR until <= ?1 THEN sent ELSE reserved END
+) -> Result<(CountedSpending, CountedSpending), Problem> {
+    let sql = "SELECT key, CASE WHEN until IS NULL OR until <= ?1 THEN sent ELSE 0 END,
+            CASE WHEN until IS NULL OR until <= ?1 THEN 0 ELSE reserved END
          FROM spending WHERE day = ?2 AND id != ?3";
     let rows = all(session, sql, &values![now, whole(day), without], |row| {
-        Ok((row.str(0)? == key, row.integer(1)?))
+        let amount =
+            |column| row.integer(column).map(|amount| Money::from_pico(u64::try_from(amount).unwrap_or(0)));
+        Ok((row.str(0)? == key, CountedSpending { spent: amount(1)?, reserved: amount(2)? }))
     })?;
-    let mut sums = (Money::ZERO, Money::ZERO);
-    for (is_of_key, amount) in rows {
-        let amount = Money::from_pico(u64::try_from(amount).unwrap_or(0));
-        sums.0 = sums.0.plus(amount);
+    let mut sums = (CountedSpending::default(), CountedSpending::default());
+    let add = |sum: &mut CountedSpending, row: CountedSpending| {
+        *sum =
+            CountedSpending { spent: sum.spent.plus(row.spent), reserved: sum.reserved.plus(row.reserved) };
+    };
+    for (is_of_key, row) in rows {
+        add(&mut sums.0, row);
         if is_of_key {
-            sums.1 = sums.1.plus(amount);
+            add(&mut sums.1, row);
         }
     }
     Ok(sums)

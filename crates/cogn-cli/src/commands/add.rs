@@ -1,9 +1,11 @@
 //! `cogn add SOURCE`: installs packages from any supported source; without a source, everything in `cognitive.lock`. If
 //! a package cannot be installed, the old one is kept.
 
+use std::collections::BTreeMap;
+
 use cognitive_library::Library;
 use cognitive_packages::signature::TrustedKey;
-use cognitive_packages::{Overwrite, PackageError, PackageSource};
+use cognitive_packages::{ModuleFolder, Overwrite, PackageError, PackageSource};
 
 use crate::packages::install::{InstallReport, InstallWay, install, restore, told};
 use crate::packages::obtain::Obtainer;
@@ -49,9 +51,12 @@ fn add_all(
     let keys = args.keys.keys()?;
     let sources: Vec<PackageSource> =
         args.source.iter().map(|text| PackageSource::parse(text)).collect::<Result<_, _>>()?;
+    // The next version of an installed package must have the same signer, unless the user accepts another one.
+    let signers = if args.force { BTreeMap::new() } else { signers(&folder)? };
     for source in &sources {
         printer.detail("source", source);
-        let obtainer = Obtainer { reach: &args.reach, keys: keys.clone(), root: root.clone() };
+        let obtainer =
+            Obtainer { reach: &args.reach, keys: keys.clone(), signers: signers.clone(), root: root.clone() };
         reports.push(install(obtainer.bring(source, false)?, &folder, way, library)?);
     }
     if !sources.is_empty() {
@@ -69,8 +74,16 @@ fn add_all(
         // The original signer must also have signed this copy.
         let signer = module.signed_by.as_deref().map(TrustedKey::parse).transpose()?;
         let keys = if keys.is_empty() { signer.into_iter().collect() } else { keys.clone() };
-        let obtainer = Obtainer { reach: &args.reach, keys, root: root.clone() };
+        let signers = BTreeMap::new();
+        let obtainer = Obtainer { reach: &args.reach, keys, signers, root: root.clone() };
         reports.push(restore(name, module, &folder, &obtainer, (way, library))?);
     }
     Ok(())
+}
+
+/// Returns the signers of the installed packages by name.
+fn signers(folder: &ModuleFolder) -> Result<BTreeMap<String, TrustedKey>, PackageError> {
+    let signed =
+        folder.locked()?.modules.into_iter().filter_map(|(name, module)| Some((name, module.signed_by?)));
+    signed.map(|(name, key)| Ok((name, TrustedKey::parse(&key)?))).collect()
 }

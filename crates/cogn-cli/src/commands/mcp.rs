@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cognitive_contract::Failure;
 use cognitive_library::Library;
-use cognitive_mcp::{Admission, Extensions, McpBackend, McpServer, ToolSurface};
+use cognitive_mcp::{Admission, AdmissionFuture, Extensions, McpBackend, McpServer, ToolSurface};
 use cognitive_runtime::stages::prompt::estimated_tokens;
 use cognitive_runtime::{Host, RunOptions};
 use cognitive_setup::async_runtime;
@@ -135,8 +135,8 @@ impl McpBackend for AgentBackend {
         &self.host
     }
 
-    fn admit(&self, _: &Extensions) -> Result<Admission, Failure> {
-        Ok(Admission::new(self.options.clone()))
+    fn admit<'a>(&'a self, _: &'a Extensions) -> AdmissionFuture<'a> {
+        Box::pin(std::future::ready(Ok(Admission::new(self.options.clone()))))
     }
 
     fn findings(&self, name: &str) -> Result<Value, Failure> {

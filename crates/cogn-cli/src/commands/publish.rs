@@ -1,6 +1,7 @@
 //! `cogn publish MODULE oci://host/repository[:tag]`: uploads a package to any OCI registry. The default tag is the
 //! version. A published version is overwritten only with `--force`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cognitive_library::Library;
@@ -69,7 +70,8 @@ fn send(args: &PublishArgs, library: &Library) -> Result<(Package, String, Strin
     let upload = upload_of(&package, signature.as_deref());
     let digest = format!("sha256:{}", cognitive_packages::sha256(&upload.manifest));
     let reach = ReachArgs { plain_http: args.plain_http, registry: None };
-    let obtainer = Obtainer { reach: &reach, keys: Vec::new(), root: PathBuf::new() };
+    let obtainer =
+        Obtainer { reach: &reach, keys: Vec::new(), signers: BTreeMap::new(), root: PathBuf::new() };
     if !args.tell.dry_run {
         let client = obtainer.oci_client(&reference)?;
         let runtime = async_runtime::on_this_thread_and_others()?;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use cognitive_contract::media::UploadStore;
 use cognitive_contract::{Capabilities, ErrorCode, Failure};
@@ -68,9 +68,13 @@ pub(super) fn serve_then(
     listening: &Listening,
 ) -> Exit {
     process_limits::take_limits_as_errors();
+    // A log that is read by a program has only JSON lines, warnings and errors included.
+    let is_log = Chatter::of_this_process() != Chatter::Quiet && !Printer.for_people();
+    printer.log_as_json(is_log && args.typed().access_log != Some(false));
     let prepared = prepare(args, library, printer).and_then(|prepared| {
         let is_silent =
             prepared.serve.access_log == Some(false) || Chatter::of_this_process() == Chatter::Quiet;
+        printer.log_as_json(is_log && !is_silent);
         let log = if is_silent { None } else { Some(start_log()?) };
         Ok((prepared, log))
     });
@@ -109,7 +113,7 @@ pub(super) fn serve_then(
             }
             other => other?,
         };
-        listen(listener, app, collector, (&serve, printer), listening.then).await
+        listen(listener, app, collector, (args, &serve, printer), listening.then).await
     });
     drop(runtime);
     // A pipe without a reader must not keep the process from ending.
@@ -158,7 +162,7 @@ async fn listen(
     listener: TcpListener,
     app: App,
     collector: Option<Collector>,
-    (serve, printer): (&ServeConfig, &Printer),
+    (args, serve, printer): (&ServeArgs, &ServeConfig, &Printer),
     then: Option<fn(&str)>,
 ) -> std::io::Result<()> {
     let address = listener.local_addr()?;
@@ -167,7 +171,7 @@ async fn listen(
     let running = app.clone();
     let stop = async {
         while signals.next().await == ServerSignal::Reload {
-            reload(&running, serve, printer);
+            reload(&running, args, serve, printer);
         }
     };
     printer.err(format!(
@@ -187,8 +191,22 @@ async fn listen(
     Ok(())
 }
 
-/// Reads the keys again, for SIGHUP. A faulty file changes nothing, so that all old keys stay valid after a mistake.
-fn reload(app: &App, serve: &ServeConfig, printer: &Printer) {
+/// Reads the keys and the limits per client again, for SIGHUP. A faulty file changes nothing, so that all old keys stay
+/// valid after a mistake.
+fn reload(app: &App, args: &ServeArgs, before: &ServeConfig, printer: &Printer) {
+    let decided = project::config()
+        .and_then(|file| ServeConfig::decide(args.typed(), &file.serve, &wiring::environment));
+    let serve = match &decided {
+        Ok(serve) => {
+            let (rate, streams) = client_limits(serve);
+            app.replace_limits(rate, streams);
+            serve
+        }
+        Err(failure) => {
+            printer.alarm(&format!("the limits were not reloaded: {}", failure.message()));
+            before
+        }
+    };
     match server_keys::keys(serve, printer) {
         Ok(keys) => {
             let count = keys.len();
@@ -250,6 +268,12 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<Ser
     Ok(ServeParts { runtime, config, serve })
 }
 
+/// Returns the limits of runs a minute and of streams of one client.
+fn client_limits(serve: &ServeConfig) -> (u32, usize) {
+    let streams = ServerConfig::default().streams_per_client;
+    (serve.rate.unwrap_or(DEFAULT_RUNS_PER_MINUTE), serve.streams.unwrap_or(streams))
+}
+
 /// Sets the limits of the server.
 fn limit(config: &mut ServerConfig, serve: &ServeConfig, printer: &Printer) -> Result<(), Failure> {
     let origins = serve.cors.iter().flatten();
@@ -261,10 +285,9 @@ fn limit(config: &mut ServerConfig, serve: &ServeConfig, printer: &Printer) -> R
             "the limit of open files allows {most} connections at once; `ulimit -n` raises it"
         ));
     }
-    config.runs_per_minute = serve.rate.unwrap_or(DEFAULT_RUNS_PER_MINUTE);
+    (config.runs_per_minute, config.streams_per_client) = client_limits(serve);
     // An explicit limit also applies to local callers.
     config.limit_local_callers = serve.rate.is_some();
-    config.streams_per_client = serve.streams.unwrap_or(config.streams_per_client);
     let per_address = if address(serve).ip().is_loopback() { 0 } else { DEFAULT_PER_ADDRESS };
     config.connections_per_address = serve.per_address.unwrap_or(per_address);
     config.body_limit = serve.max_body_mb.map_or(config.body_limit, |size| size.saturating_mul(1 << 20));
@@ -318,7 +341,11 @@ fn start_log() -> Result<(AccessLog, Receiver<()>), Failure> {
     let write = move || {
         let _working = working;
         for line in waiting {
-            Printer.err(line);
+            if Printer.logs_as_json() {
+                Printer.log_line(&line);
+            } else {
+                Printer.err(line);
+            }
             let missed = missed.swap(0, Ordering::Relaxed);
             if missed > 0 {
                 Printer
@@ -335,10 +362,20 @@ fn start_log() -> Result<(AccessLog, Receiver<()>), Failure> {
     Ok((Arc::new(log), done))
 }
 
+/// A line of the access log for programs.
+#[derive(serde::Serialize)]
+struct LogLine<'a> {
+    time: String,
+    level: &'static str,
+    #[serde(flatten)]
+    record: &'a AccessRecord,
+}
+
 /// Formats a line per answer: text on a terminal, JSON everywhere else.
 fn line(record: &AccessRecord) -> String {
     if !Printer.for_people() {
-        return serde_json::to_string(record).unwrap_or_default();
+        let time = cognitive_store::timestamp(SystemTime::now());
+        return serde_json::to_string(&LogLine { time, level: "info", record }).unwrap_or_default();
     }
     let AccessRecord { method, path, status, client, latency_ms, .. } = record;
     let style = if *status < 400 { GOOD } else { BAD };

@@ -1,10 +1,11 @@
-//! `cogn store copy`: copies the whole database from a file to a server, or back. Never overwrites a database.
+//! `cogn store`: copies the whole database from a file to a server or back, and backs up a file. Never overwrites a
+//! database.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cognitive_contract::Failure;
 use cognitive_setup::stores::{existing_store, open_store};
-use cognitive_store::{Store, StoreCopy, StoreError, StoreOptions};
+use cognitive_store::{Store, StoreCopy, StoreError, StoreOptions, Verification};
 use serde_json::json;
 
 use super::fail;
@@ -22,6 +23,8 @@ pub struct StoreArgs {
 enum StoreCommand {
     /// Copy all records, context, reviews and budgets into an empty store, and verify the copy
     Copy(CopyArgs),
+    /// Write a snapshot of a store into a new file while it is in use, and verify it
+    Backup(BackupArgs),
 }
 
 /// Options of `store copy`.
@@ -36,15 +39,70 @@ struct CopyArgs {
     json: bool,
 }
 
-/// Copies a store.
-pub fn store(args: &StoreArgs, printer: &Printer) -> Exit {
-    let StoreCommand::Copy(args) = &args.command;
-    match copy(args) {
-        Ok(copy) => {
-            show(&copy, args.json, printer);
-            Exit::Good
+/// Options of `store backup`.
+#[derive(Debug, clap::Args)]
+struct BackupArgs {
+    /// The new file
+    file: PathBuf,
+    /// The store, `sqlite:PATH`; by default the one of the configuration
+    #[arg(long, value_name = "STORE")]
+    from: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Copies a store, or backs it up. `configured` passes the path of the configured store to a command.
+pub fn store(
+    args: &StoreArgs,
+    configured: impl FnOnce(&dyn Fn(&Path) -> Exit) -> Exit,
+    printer: &Printer,
+) -> Exit {
+    match &args.command {
+        StoreCommand::Copy(args) => ended(copy(args).map(|copy| show(&copy, args.json, printer)), printer),
+        StoreCommand::Backup(args) => {
+            let back_up = |from: &Path| {
+                let done = back_up(args, from).and_then(|found| show_backup(args, &found, printer));
+                ended(done, printer)
+            };
+            match args.from.as_deref().map(place) {
+                None => configured(&back_up),
+                Some(Ok(from)) => back_up(&from),
+                Some(Err(failure)) => fail(&failure, printer),
+            }
         }
+    }
+}
+
+fn ended(done: Result<(), Failure>, printer: &Printer) -> Exit {
+    match done {
+        Ok(()) => Exit::Good,
         Err(failure) => fail(&failure, printer),
+    }
+}
+
+fn back_up(args: &BackupArgs, from: &Path) -> Result<Verification, Failure> {
+    let store = existing_store(from, StoreOptions::default()).map_err(|error| said(&error))?;
+    let store = store.ok_or_else(|| {
+        let from = Store::shown(from);
+        Failure::misconfigured(format!("no such store: `{}`", from.display()))
+            .suggest("Run a module first, or name a store with `--from sqlite:PATH`")
+    })?;
+    store.back_up(&args.file).map_err(|error| said(&error))
+}
+
+fn show_backup(args: &BackupArgs, found: &Verification, printer: &Printer) -> Result<(), Failure> {
+    let file = args.file.display();
+    if args.json {
+        printer.json(&json!({ "ok": found.is_whole(), "file": args.file, "verification": found }));
+    } else {
+        printer.out(format!("{file}: {} records in {} chains", found.records, found.chains));
+    }
+    match found.breaches.first() {
+        None => Ok(()),
+        // The backup is complete, and as broken as its store.
+        Some(breach) => Err(Failure::misconfigured(format!("the store does not verify: {breach}"))
+            .suggest("See `cogn audit verify`")),
     }
 }
 

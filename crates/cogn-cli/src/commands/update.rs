@@ -1,6 +1,8 @@
 //! `cogn update NAME`: installs the newest package from the recorded source. A tag or a version range is kept; a digest
 //! or a commit never changes.
 
+use std::collections::BTreeMap;
+
 use cognitive_library::Library;
 use cognitive_packages::signature::TrustedKey;
 use cognitive_packages::{LockFile, Overwrite, PackageError, PackageSource};
@@ -54,7 +56,8 @@ fn update_all(
         let source = PackageSource::parse(&known.source)?;
         let signer = known.signed_by.as_deref().map(TrustedKey::parse).transpose()?;
         let keys = if given.is_empty() { signer.into_iter().collect() } else { given.clone() };
-        let obtainer = Obtainer { reach: &args.reach, keys, root: root.clone() };
+        let signers = BTreeMap::new();
+        let obtainer = Obtainer { reach: &args.reach, keys, signers, root: root.clone() };
         let mut brought = obtainer.bring(&source, true)?;
         brought.origin.source.clone_from(&known.source);
         if brought.package.name() != name {

@@ -3,6 +3,7 @@
 use cognitive_packages::{PackageError, PackageSource};
 use cognitive_setup::{async_runtime, env_vars};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 use crate::packages::obtain::Obtainer;
 use crate::packages::package_index::PackageIndex;
@@ -62,7 +63,8 @@ fn list_versions(args: &VersionsArgs) -> Result<Vec<Value>, PackageError> {
     let runtime = async_runtime::on_this_thread_and_others()?;
     let mut found: Vec<Value> = match PackageSource::parse(&args.source)? {
         PackageSource::Oci(reference) => {
-            let obtainer = Obtainer { reach: &args.reach, keys: Vec::new(), root: ".".into() };
+            let obtainer =
+                Obtainer { reach: &args.reach, keys: Vec::new(), signers: BTreeMap::new(), root: ".".into() };
             let client = obtainer.oci_client(&reference)?;
             let tags = runtime.block_on(client.tags(&reference.repository))?;
             tags.into_iter().map(|tag| json!({ "version": tag })).collect()

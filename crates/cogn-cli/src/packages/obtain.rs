@@ -1,5 +1,6 @@
 //! Gets a package from any source and verifies the announced hash and the required signature. Installs nothing.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,6 +39,8 @@ pub(crate) struct Obtainer<'a> {
     pub(crate) reach: &'a ReachArgs,
     /// The accepted signers; if empty, no signature is required.
     pub(crate) keys: Vec<TrustedKey>,
+    /// The signers of installed packages by name. They are required of their package if `keys` is empty.
+    pub(crate) signers: BTreeMap<String, TrustedKey>,
     /// The folder that relative paths of a lock file refer to.
     pub(crate) root: PathBuf,
 }
@@ -62,7 +65,11 @@ impl Obtainer<'_> {
         let fetched = runtime.block_on(self.fetch(source, pinned));
         waiting.finish_and_clear();
         let fetched = fetched?;
-        let signed_by = verify(&fetched.package.archive, fetched.signature.as_deref(), &self.keys)?;
+        // A package that is not signed at all is refused where it is installed, with its former signer.
+        let signer = self.signers.get(fetched.package.name());
+        let signer = signer.filter(|_| self.keys.is_empty() && fetched.signature.is_some());
+        let keys = signer.map_or(self.keys.as_slice(), std::slice::from_ref);
+        let signed_by = verify(&fetched.package.archive, fetched.signature.as_deref(), keys)?;
         let source = match source {
             PackageSource::Path(path) if !pinned => self.relative(path)?,
             other => other.to_string(),
@@ -97,6 +104,11 @@ impl Obtainer<'_> {
         }
     }
 
+    /// Returns whether the signature of a package counts.
+    fn requires_signature(&self, name: &str) -> bool {
+        !self.keys.is_empty() || self.signers.contains_key(name)
+    }
+
     async fn of_web(
         &self,
         fetcher: &FileFetcher,
@@ -105,10 +117,13 @@ impl Obtainer<'_> {
     ) -> Result<UnverifiedPackage, PackageError> {
         let bytes = fetcher.get(url, MAX_BYTES).await?;
         let package = Package::of_archive(bytes, sha256)?;
-        let signature = if self.keys.is_empty() {
-            None
+        let beside = format!("{url}.minisig");
+        let signature = if !self.keys.is_empty() {
+            Some(text(fetcher.get(&beside, 1 << 16).await?)?)
+        } else if self.requires_signature(package.name()) {
+            fetcher.get(&beside, 1 << 16).await.ok().map(text).transpose()?
         } else {
-            Some(text(fetcher.get(&format!("{url}.minisig"), 1 << 16).await?)?)
+            None
         };
         let resolved =
             PackageSource::Web { url: url.to_owned(), sha256: Some(package.sha256.clone()) }.to_string();
@@ -129,8 +144,8 @@ impl Obtainer<'_> {
                 let (url, bytes) = index.file(&place.tarball, MAX_BYTES).await?;
                 let package = Package::of_archive(bytes, Some(&place.checksum))?;
                 check_same(name, package.name())?;
-                let signature = match (&place.signature, self.keys.is_empty()) {
-                    (Some(signature), false) => Some(text(index.file(signature, 1 << 16).await?.1)?),
+                let signature = match (&place.signature, self.requires_signature(name)) {
+                    (Some(signature), true) => Some(text(index.file(signature, 1 << 16).await?.1)?),
                     _ => None,
                 };
                 let resolved = PackageSource::Web { url, sha256: Some(package.sha256.clone()) }.to_string();

@@ -88,6 +88,16 @@ fn signed_packages_carry_their_signature_in_the_manifest() {
     assert!(place.locked("labels")["signed_by"].is_string());
     place.refused(&["add", &format!("{repository}:1.1.0"), "--key", &public], "the package is not signed");
     place.refused(&["add", &format!("{repository}:1.1.0")], "was signed by");
+    // The next version of the same signer needs no `--key`; that of another one is refused.
+    place.json(&["publish", &place.module("labels", "1.2.0"), &repository, "--secret-key", &key]);
+    let signer = place.locked("labels")["signed_by"].clone();
+    place.json(&["add", &format!("{repository}:1.2.0")]);
+    assert_eq!(place.locked("labels")["signed_by"], signer);
+    let other = place.sibling("other").display().to_string();
+    place.json(&["sign", "--generate", &other]);
+    place.json(&["publish", &place.module("labels", "1.3.0"), &repository, "--secret-key", &other]);
+    place.refused(&["add", &format!("{repository}:1.3.0")], "");
+    assert_eq!(place.locked("labels")["signed_by"], signer);
 }
 
 #[test]

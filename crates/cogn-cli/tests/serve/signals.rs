@@ -154,6 +154,24 @@ fn a_service_reads_its_keys_again_at_sighup() {
         server.wait_for(said);
         assert_eq!(status(&server, bob), 200, "{faulty:?}");
     }
+    let bearer = format!("Bearer {bob}");
+    assert_eq!(server.ask("GET /v1/reviews", &[("authorization", &bearer)], "").0, 403);
+    server.wait_for("/v1/reviews");
     server.terminate();
-    assert_eq!(server.ended().0, Some(0));
+    let before = server.said.clone();
+    let (code, after) = server.ended();
+    assert_eq!(code, Some(0));
+    // Standard error is a pipe, so a program reads it: each line is JSON with a time and a level.
+    let lines: Vec<Value> =
+        before.lines().chain(after.lines()).map(|line| serde_json::from_str(line).expect(line)).collect();
+    for line in &lines {
+        assert!(line["time"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
+        assert!(["info", "warning", "error"].contains(&line["level"].as_str().unwrap()), "{line}");
+    }
+    let message = |line: &&Value| {
+        line["message"].as_str().unwrap_or_default().starts_with("the keys were not reloaded")
+    };
+    assert_eq!(lines.iter().find(message).unwrap()["level"], "warning");
+    let refused = lines.iter().find(|line| line["path"] == "/v1/reviews").unwrap();
+    assert_eq!((&refused["status"], &refused["client"]), (&json!(403), &json!("bob")));
 }

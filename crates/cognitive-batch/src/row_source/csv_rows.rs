@@ -1,12 +1,16 @@
 //! Reads the rows of a CSV file. The first line contains the column names; a `.tsv` file is separated by
 //! tabs. A line with more or fewer cells than names becomes an unreadable row.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::{MAX_ROW_LENGTH, RawRow, RowReader};
+
+/// The most columns. No table for people or models has a tenth of them, and each row has a value for each.
+const MAX_COLUMNS: usize = 100_000;
 
 /// A reader that returns one record at a time.
 pub(crate) struct CsvReader {
@@ -28,10 +32,13 @@ impl CsvReader {
         let names: Option<Vec<String>> =
             names.iter().map(|name| String::from_utf8(name.to_vec()).ok()).collect();
         let names = names.ok_or_else(|| io::Error::other("the column names are not UTF-8"))?;
-        if let Some(twice) =
-            names.iter().enumerate().find(|(at, name)| names.iter().take(*at).any(|other| other == *name))
-        {
-            return Err(io::Error::other(format!("two columns have the same name: `{}`", twice.1)));
+        if names.len() > MAX_COLUMNS {
+            let (found, most) = (names.len(), MAX_COLUMNS);
+            return Err(io::Error::other(format!("the file has {found} columns, the limit is: {most}")));
+        }
+        let mut seen = HashSet::with_capacity(names.len());
+        if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
+            return Err(io::Error::other(format!("two columns have the same name: `{twice}`")));
         }
         Ok(Self { reader, names: names.into(), record: csv::ByteRecord::new() })
     }
@@ -82,6 +89,12 @@ mod tests {
         }
         assert_eq!(rows, ["text=a, \"b\"\nc", "the row has 1 cells, the file has 2 columns", "text=d"]);
         std::fs::write(&path, "a,a\n").unwrap();
+        assert!(CsvReader::open(&path).is_err());
+        // A comparison of each name with each other would take minutes.
+        let names: Vec<String> = (0..=MAX_COLUMNS).map(|number| format!("c{number}")).collect();
+        std::fs::write(&path, names[1..].join(",")).unwrap();
+        assert_eq!(CsvReader::open(&path).unwrap().names.len(), MAX_COLUMNS);
+        std::fs::write(&path, names.join(",")).unwrap();
         assert!(CsvReader::open(&path).is_err());
     }
 }

@@ -118,10 +118,6 @@ async fn a_cookie_alone_changes_nothing_anywhere() {
 #[tokio::test]
 async fn a_listed_origin_runs_modules_and_nothing_else() {
     let shared = app(|config| config.cors = vec!["https://app.example".to_owned()]);
-    let lacks_role = async |response: Response<Body>| {
-        let told = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
-        String::from_utf8_lossy(&told).contains("does not have the role")
-    };
     let needs_more = |operation: &&Operation| matches!(operation.access, OperationAccess::Role(role) if role != KeyRole::Run);
     for operation in OPERATIONS.iter().filter(needs_more) {
         let listed = ask(&shared, operation, &[("origin", "https://app.example")]).await;
@@ -157,4 +153,69 @@ async fn a_listed_origin_runs_modules_and_nothing_else() {
         let response = guard(Arc::clone(&shared), table, Peer::new(None), request).await;
         assert!(lacks_role(response).await, "{options}");
     }
+}
+
+async fn lacks_role(response: Response<Body>) -> bool {
+    if response.status() != StatusCode::FORBIDDEN {
+        return false;
+    }
+    let told = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    String::from_utf8_lossy(&told).contains("does not have the role")
+}
+
+// Every operation with every set of roles: refused exactly if the set lacks the role of the operation.
+#[tokio::test(start_paused = true)]
+async fn every_operation_is_open_to_its_role_alone() {
+    let sets: Vec<Roles> = (0..1_usize << KeyRole::ALL.len())
+        .map(|bits| {
+            let of_bits = KeyRole::ALL.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+            Roles::from_roles(of_bits.map(|(_, role)| *role))
+        })
+        .collect();
+    let secret = |at: usize| format!("the-key-of-the-set-{at:04}");
+    let key = |(at, roles): (usize, &Roles)| {
+        ApiKey::new(&format!("set-{at}"), &secret(at)).unwrap().with_roles(*roles)
+    };
+    let keys: Vec<ApiKey> = sets.iter().enumerate().map(key).collect();
+    let shared = app(|config| config.keys = keys);
+    let keyless = app(|config| config.cors = vec!["https://app.example".to_owned()]);
+    let mut cells = 0;
+    for operation in &OPERATIONS {
+        let name = format!("{} {}", operation.method, operation.path);
+        let needed = match operation.access {
+            OperationAccess::Role(role) | OperationAccess::History(role) => Some(role),
+            OperationAccess::Open | OperationAccess::Known | OperationAccess::KnownHistory => None,
+        };
+        for (at, roles) in sets.iter().enumerate() {
+            let bearer = format!("Bearer {}", secret(at));
+            let response = ask(&shared, operation, &[("authorization", &bearer)]).await;
+            let is_unknown = response.status() == StatusCode::UNAUTHORIZED;
+            assert!(!is_unknown || operation.path == "/v1/session", "{name} with {roles:?}");
+            let is_refused = needed.is_some_and(|role| !roles.has(role));
+            assert_eq!(lacks_role(response).await, is_refused, "{name} with {roles:?}");
+            cells += 1;
+        }
+        for wrong in ["", "Bearer", "Bearer the-key-of-the-set-9999", "Basic dGhlLWtleQ=="] {
+            let response = ask(&shared, operation, &[("authorization", wrong)]).await;
+            let is_open = operation.access == OperationAccess::Open && operation.path != "/v1/session";
+            assert_eq!(response.status() != StatusCode::UNAUTHORIZED, is_open, "{name} with {wrong:?}");
+            cells += 1;
+        }
+        let is_past = matches!(operation.access, OperationAccess::History(_) | OperationAccess::KnownHistory);
+        for (origin, is_known) in
+            [("https://app.example", true), ("https://evil.example", false), ("null", false)]
+        {
+            let response = ask(&keyless, operation, &[("origin", origin)]).await;
+            let status = response.status();
+            if !is_known {
+                assert_eq!(status, StatusCode::FORBIDDEN, "{name} from {origin}");
+            } else if needed.is_some_and(|role| role != KeyRole::Run) {
+                assert!(lacks_role(response).await, "{name} from {origin}");
+            } else {
+                assert_eq!(status == StatusCode::FORBIDDEN, is_past, "{name} from {origin}");
+            }
+            cells += 1;
+        }
+    }
+    assert!(cells > 1_000, "only {cells} cells; has the check gone blind?");
 }

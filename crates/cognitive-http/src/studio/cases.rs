@@ -93,14 +93,19 @@ fn book(shared: &AppState) -> Result<&dyn CaseBook, Failure> {
 }
 
 /// `GET /v1/modules/{module}/cases`.
-pub(crate) async fn list(State(shared): State<Arc<AppState>>, Name(module): Name) -> Response<Body> {
-    let cases = at_work(&shared, &module, |shared, module| book(shared)?.cases(module)).await;
+pub(crate) async fn list(
+    State(shared): State<Arc<AppState>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(module): Name,
+) -> Response<Body> {
+    let cases = at_work(&shared, &client, &module, |shared, module| book(shared)?.cases(module)).await;
     answer(cases.map(|cases| CaseList { cases }))
 }
 
 /// `POST /v1/modules/{module}/judge`: checks answers to one case against its expectations.
 pub(crate) async fn judge(
     State(shared): State<Arc<AppState>>,
+    Extension(client): Extension<Arc<Client>>,
     Name(module): Name,
     request: Request,
 ) -> Response<Body> {
@@ -112,8 +117,9 @@ pub(crate) async fn judge(
         let message = format!("at most {MOST_ANSWERS} answers are judged at once");
         return answer(Err::<(), _>(Failure::new(ErrorCode::InputTooLarge, message)));
     }
-    let judged =
-        at_work(&shared, &module, move |shared, module| book(shared)?.judge(module, &set, &id, &envelopes));
+    let judged = at_work(&shared, &client, &module, move |shared, module| {
+        book(shared)?.judge(module, &set, &id, &envelopes)
+    });
     answer(judged.await.map(|verdicts| VerdictList { verdicts }))
 }
 
@@ -143,9 +149,10 @@ pub(crate) async fn keep(
     let remembered = || shared.replies.find(&client.name, trace?);
     let replies = reply.map(|reply| BTreeMap::from([(module.clone(), reply)])).or_else(remembered);
     let case = NewCase { kind, name, input, envelope, replies };
+    let author = Arc::clone(&client);
     answer(
-        at_work(&shared, &module, move |shared, module| {
-            let record = || record_edit(shared, &client, module, json!({ "case": case.name }));
+        at_work(&shared, &client, &module, move |shared, module| {
+            let record = || record_edit(shared, &author, module, json!({ "case": case.name }));
             book(shared)?.keep(module, &case, &record)
         })
         .await,

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::app::AppState;
 use crate::auth::Client;
-use crate::catalog::run_blocking;
+use crate::catalog::author_work;
 use crate::request::Options;
 use crate::roles::KeyRole;
 
@@ -47,7 +47,7 @@ impl AppState {
             found => found.ok(),
         };
         let name = name.to_owned();
-        run_blocking(self, &self.studio_permits, move |shared| {
+        author_work(self, client, move |shared| {
             let chosen = match (draft, version, &module) {
                 (Some(_), Some(_), _) => return Err(draft_of_version()),
                 (Some(files), None, _) => shared.module_editor()?.draft(&name, &files)?,

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::body;
 use crate::app::AppState;
 use crate::auth::Client;
-use crate::catalog::{no_module, run_blocking};
+use crate::catalog::{author_work, no_module};
 use crate::other_servers;
 use crate::response;
 use crate::routes::Name;
@@ -77,6 +77,7 @@ pub(crate) struct SaveBody {
 /// author can repair it.
 pub(crate) async fn at_work<T: Send + 'static>(
     shared: &Arc<AppState>,
+    client: &Client,
     module: &str,
     act: impl FnOnce(&AppState, &str) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -84,7 +85,7 @@ pub(crate) async fn at_work<T: Send + 'static>(
         return Err(no_module(module));
     }
     let module = module.to_owned();
-    run_blocking(shared, &shared.studio_permits, move |shared| act(shared, &module)).await?
+    author_work(shared, client, move |shared| act(shared, &module)).await?
 }
 
 /// Returns the response of a handler.
@@ -96,9 +97,13 @@ pub(crate) fn answer(outcome: Result<impl Serialize, Failure>) -> Response<Body>
 }
 
 /// `GET /v1/modules/{module}/files`.
-pub(crate) async fn files(State(shared): State<Arc<AppState>>, Name(module): Name) -> Response<Body> {
+pub(crate) async fn files(
+    State(shared): State<Arc<AppState>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(module): Name,
+) -> Response<Body> {
     answer(
-        at_work(&shared, &module, |shared, module| {
+        at_work(&shared, &client, &module, |shared, module| {
             let files = shared.module_editor()?.files(module)?;
             let cases = shared.config.cases.as_ref().map(|book| book.cases(module)).transpose()?;
             let tests = cases.into_iter().flatten().filter(|case| case.set == "tests");
@@ -109,14 +114,20 @@ pub(crate) async fn files(State(shared): State<Arc<AppState>>, Name(module): Nam
 }
 
 /// `GET /v1/modules/{module}/versions`.
-pub(crate) async fn versions(State(shared): State<Arc<AppState>>, Name(module): Name) -> Response<Body> {
-    let versions = at_work(&shared, &module, |shared, module| shared.module_editor()?.versions(module)).await;
+pub(crate) async fn versions(
+    State(shared): State<Arc<AppState>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(module): Name,
+) -> Response<Body> {
+    let versions =
+        at_work(&shared, &client, &module, |shared, module| shared.module_editor()?.versions(module)).await;
     answer(versions.map(|versions| VersionList { versions }))
 }
 
 /// `POST /v1/modules/{module}/check`.
 pub(crate) async fn check(
     State(shared): State<Arc<AppState>>,
+    Extension(client): Extension<Arc<Client>>,
     Name(module): Name,
     request: Request,
 ) -> Response<Body> {
@@ -124,8 +135,10 @@ pub(crate) async fn check(
         Ok(read) => read,
         Err(refusal) => return *refusal,
     };
-    let checked =
-        at_work(&shared, &module, move |shared, module| shared.module_editor()?.check(module, &files)).await;
+    let checked = at_work(&shared, &client, &module, move |shared, module| {
+        shared.module_editor()?.check(module, &files)
+    })
+    .await;
     answer(checked.map(|findings| FindingList { findings }))
 }
 
@@ -140,9 +153,10 @@ pub(crate) async fn save(
         Ok(read) => read,
         Err(refusal) => return *refusal,
     };
-    let saved = at_work(&shared, &module, move |shared, module| {
+    let author = Arc::clone(&client);
+    let saved = at_work(&shared, &client, &module, move |shared, module| {
         let paths: Vec<&String> = files.keys().collect();
-        let record = || record_edit(shared, &client, module, json!({ "files": paths, "before": hash }));
+        let record = || record_edit(shared, &author, module, json!({ "files": paths, "before": hash }));
         let saved: SavedModule = shared.module_editor()?.save(module, &hash, &files, &record)?;
         Ok(saved)
     })
@@ -154,15 +168,17 @@ pub(crate) async fn save(
 }
 
 /// `GET /v1/modules/{module}/plan`: the output of `cogn compose plan --json`.
-pub(crate) async fn plan(State(shared): State<Arc<AppState>>, Name(module): Name) -> Response<Body> {
+pub(crate) async fn plan(
+    State(shared): State<Arc<AppState>>,
+    Extension(client): Extension<Arc<Client>>,
+    Name(module): Name,
+) -> Response<Body> {
     let module = match shared.module(&module).await {
         Ok(module) => module,
         Err(failure) => return response::failure(failure),
     };
-    let planned = run_blocking(&shared, &shared.studio_permits, move |shared| {
-        overview(shared.host.modules.as_ref(), &module)
-    })
-    .await;
+    let planned =
+        author_work(&shared, &client, move |shared| overview(shared.host.modules.as_ref(), &module)).await;
     answer(planned.and_then(std::convert::identity))
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use super::{curl, module_files};
 use crate::app::AppState;
 use crate::auth::Client;
-use crate::catalog::run_blocking;
+use crate::catalog::author_work;
 use crate::request::{self, Content, Query};
 use crate::routes::Name;
 use crate::{intake, response, run};
@@ -133,7 +133,7 @@ async fn previewed(
     let chosen = shared.choose(client, name, module, &mut ask.options).await?;
     let options = run::options(client, &ask.options)?;
     let input = ask.input;
-    run_blocking(shared, &shared.studio_permits, move |_| {
+    author_work(shared, client, move |_| {
         let (host, module) = (&chosen.host, &chosen.module);
         let calls = preview_requests(host, module, &input, &options)?;
         // Without a price or a bound there is no ceiling; the run itself reports that where it matters.

@@ -12,7 +12,10 @@ use crate::llm::borrowed_body::Node;
 use crate::llm::calls::declaration;
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
-use crate::llm::{Endpoint, REFUSED, Reading, Wire, count, messages, names_in, text_of, thinking};
+use crate::llm::{
+    Endpoint, REFUSED, Reading, UnreadableCount, Wire, count, messages, names_in, text_of, thinking,
+    token_count,
+};
 
 /// The API version that this file implements.
 pub(crate) const VERSION: &str = "2023-06-01";
@@ -161,6 +164,7 @@ impl Wire for Anthropic {
             // The whole answer in one document.
             "message" => {
                 opening(frame, reading);
+                count_tokens(frame.get("usage"), reading);
                 let blocks = frame.get("content").and_then(Value::as_array).into_iter().flatten();
                 for (place, block) in blocks.enumerate() {
                     text(text_of_block(block));
@@ -285,26 +289,37 @@ fn part(medium: &MediaPart) -> Node<'_> {
 
 fn opening(message: &Value, reading: &mut Reading) {
     reading.name_model(message.get("model"));
-    count_tokens(message.get("usage"), reading);
+    reading.counted_input = message.get("usage").and_then(|usage| counted_input(usage).ok()?);
 }
 
-/// Updates the token counts. They are cumulative: a later count replaces an earlier one, and a missing count changes
-/// nothing.
+/// Returns the counts of the input. They are cumulative: a later count replaces an earlier one.
+fn counted_input(usage: &Value) -> Result<Option<Usage>, UnreadableCount> {
+    let tokens = |name: &str| token_count(usage, name);
+    let read = tokens("cache_read_input_tokens")?.unwrap_or(0);
+    let written = tokens("cache_creation_input_tokens")?.unwrap_or(0);
+    let Some(input) = tokens("input_tokens")? else { return Ok(None) };
+    let input = input.saturating_add(read).saturating_add(written);
+    Ok(Some(Usage::new(input, 0).with_cache(read, written)))
+}
+
+/// Updates the token counts at the end of an answer. The count at its beginning has almost no output, so it is never
+/// taken for that of the answer.
 fn count_tokens(usage: Option<&Value>, reading: &mut Reading) {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
-    let so_far = reading.usage.unwrap_or_default();
-    let cached = [count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")];
-    let input_tokens =
-        cached.iter().fold(count(usage, "input_tokens"), |sum, part| sum.saturating_add(*part));
-    let (input_tokens, [read, written]) = match input_tokens {
-        0 => (so_far.input_tokens, [so_far.cache_read_tokens, so_far.cache_write_tokens]),
-        _ => (input_tokens, cached),
+    reading.usage = counted(usage, reading).ok().flatten();
+}
+
+fn counted(usage: &Value, reading: &Reading) -> Result<Option<Usage>, UnreadableCount> {
+    let here = counted_input(usage)?;
+    let input = here.filter(|count| count.input_tokens > 0).or(reading.counted_input).or(here);
+    let (Some(input), Some(output_tokens)) = (input, token_count(usage, "output_tokens")?) else {
+        return Ok(reading.usage);
     };
-    let output_tokens = count(usage, "output_tokens").max(so_far.output_tokens);
+    let so_far = reading.usage.unwrap_or_default();
     let thoughts = usage.get("output_tokens_details").map_or(0, |details| count(details, "thinking_tokens"));
-    let thoughts = thoughts.max(so_far.thinking_tokens);
-    let counted = Usage::new(input_tokens, output_tokens).with_thoughts(thoughts);
-    reading.usage = Some(counted.with_cache(read, written));
+    let counted = Usage::new(input.input_tokens, output_tokens.max(so_far.output_tokens));
+    let counted = counted.with_thoughts(thoughts.max(so_far.thinking_tokens));
+    Ok(Some(counted.with_cache(input.cache_read_tokens, input.cache_write_tokens)))
 }
 
 fn stop(place: &Value, reading: &mut Reading) -> Result<(), Complaint> {

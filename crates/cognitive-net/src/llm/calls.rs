@@ -122,6 +122,13 @@ impl Calls {
         self.slots.iter().map(|slot| &slot.call)
     }
 
+    /// Applies a change to every id, every name and all arguments.
+    pub(crate) fn each_member(&mut self, change: impl Fn(&mut String)) {
+        for Slot { call, .. } in &mut self.slots {
+            [&mut call.id, &mut call.name, &mut call.arguments].into_iter().for_each(&change);
+        }
+    }
+
     /// Applies a change to every name and all arguments.
     pub(crate) fn each_text(&mut self, change: impl Fn(&mut String)) {
         for Slot { call, .. } in &mut self.slots {

@@ -4,11 +4,8 @@
 
 use memchr::{memchr_iter, memmem};
 
-use crate::redact::GONE;
+use crate::redact::{GONE, MIN_ANSWER_LENGTH};
 use crate::secret::Secret;
-
-/// Shorter keys are placeholders, such as service names, and may occur in an answer as words.
-const MIN_LENGTH: usize = 16;
 
 /// A filter between a service and the consumer of its text.
 #[derive(Default)]
@@ -20,7 +17,7 @@ pub(crate) struct Echo<'a> {
 
 impl<'a> Echo<'a> {
     pub(crate) fn new(key: Option<&'a Secret>) -> Self {
-        let key = key.map(Secret::reveal).filter(|key| key.len() >= MIN_LENGTH);
+        let key = key.map(Secret::reveal).filter(|key| key.len() >= MIN_ANSWER_LENGTH);
         Self { key, held: String::new() }
     }
 
@@ -44,13 +41,6 @@ impl<'a> Echo<'a> {
         let rest = std::mem::take(&mut self.held);
         if !rest.is_empty() {
             on(&rest);
-        }
-    }
-
-    /// Removes the key from a complete text.
-    pub(crate) fn clean(&self, text: &mut String) {
-        if let Some(key) = self.key.filter(|key| holds(text, key)) {
-            *text = without(text, key);
         }
     }
 }

@@ -14,7 +14,10 @@ use crate::llm::borrowed_body::Node;
 use crate::llm::calls::{declaration, offers};
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
-use crate::llm::{Endpoint, Reading, Wire, at, count, first_candidate, names_in, text_of, thinking, turns};
+use crate::llm::{
+    Endpoint, Reading, UnreadableCount, Wire, at, count, first_candidate, names_in, text_of, thinking,
+    token_count, turns,
+};
 
 /// The API uses 32-bit seeds.
 const SEED: u64 = 0x7FFF_FFFF;
@@ -144,11 +147,7 @@ impl Wire for Gemini {
     ) -> Result<(), Complaint> {
         reading.name_model(frame.get("modelVersion"));
         if let Some(usage) = frame.get("usageMetadata").filter(|usage| usage.is_object()) {
-            let thoughts = count(usage, "thoughtsTokenCount");
-            let written = count(usage, "candidatesTokenCount").saturating_add(thoughts);
-            let cached = count(usage, "cachedContentTokenCount");
-            let counted = Usage::new(count(usage, "promptTokenCount"), written).with_thoughts(thoughts);
-            reading.usage = Some(counted.with_cache(cached, 0));
+            reading.usage = counted(usage).ok().flatten();
         }
         if let Some(reason) =
             text_of(frame, "/promptFeedback/blockReason").filter(|reason| !is_silent(reason))
@@ -200,6 +199,21 @@ impl Wire for Gemini {
         let names = names_in(list, "models", "name");
         names.iter().map(|name| name.strip_prefix("models/").unwrap_or(name).to_owned()).collect()
     }
+}
+
+/// Reads the token counts. The service leaves out counts of zero, and the total then tells them from unknown ones.
+fn counted(usage: &Value) -> Result<Option<Usage>, UnreadableCount> {
+    let tokens = |name: &str| token_count(usage, name);
+    let Some(read) = tokens("promptTokenCount")? else { return Ok(None) };
+    let thoughts = tokens("thoughtsTokenCount")?;
+    let written = match (tokens("candidatesTokenCount")?, thoughts) {
+        (None, None) => tokens("totalTokenCount")?.map(|total| total.saturating_sub(read)),
+        (answer, thoughts) => Some(answer.unwrap_or(0).saturating_add(thoughts.unwrap_or(0))),
+    };
+    let cached = count(usage, "cachedContentTokenCount");
+    let counted =
+        |written| Usage::new(read, written).with_thoughts(thoughts.unwrap_or(0)).with_cache(cached, 0);
+    Ok(written.map(counted))
 }
 
 /// Builds the turn with calls, followed by one user turn with all replies.

@@ -118,8 +118,12 @@ pub(crate) struct Reading {
     pub(crate) thought: usize,
     /// Set if a frame contained half a character, which a placeholder replaces until both halves have arrived.
     pub(crate) has_halves: bool,
-    /// The token counts.
+    /// The token counts of the whole answer; `None` if the service reported none that can be read.
     pub(crate) usage: Option<Usage>,
+    /// The counts of the input from a service that reports them before the answer.
+    pub(crate) counted_input: Option<Usage>,
+    /// Set if the service has ended the answer with a failure. Its counts are final too.
+    pub(crate) has_failed: bool,
     /// The media in addition to the text.
     pub(crate) media: Vec<ReportedMedia>,
     /// Set when the service has closed the stream.
@@ -162,6 +166,12 @@ impl Reading {
     pub(crate) fn calls(&mut self) -> &mut Calls {
         self.thinks = true;
         &mut self.calls
+    }
+
+    /// Returns the counts that hold for the whole answer. An answer that was cut off may have cost more than the
+    /// service had counted until then.
+    pub(crate) fn final_usage(&self) -> Option<Usage> {
+        self.usage.filter(|_| self.is_finished() || self.is_document || self.has_failed)
     }
 
     /// Returns the number of bytes of model output. In addition to `text` bytes, it counts thoughts, calls, the
@@ -280,6 +290,18 @@ pub(crate) fn text_of<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
 /// Returns a count, zero if it is missing.
 pub(crate) fn count(value: &Value, name: &str) -> u64 {
     field(value, name).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// A token count that is not a whole number, or too large for one.
+pub(crate) struct UnreadableCount;
+
+/// Returns a token count; `None` if it is missing or null. A count that cannot be read must not pass for zero, because
+/// the call would then cost nothing.
+pub(crate) fn token_count(usage: &Value, name: &str) -> Result<Option<u64>, UnreadableCount> {
+    match usage.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(count) => count.as_u64().map(Some).ok_or(UnreadableCount),
+    }
 }
 
 /// Returns the first candidate. Requests never ask for several, so other indexes are ignored.

@@ -15,7 +15,8 @@ use crate::llm::calls::{functions, object, offers, rounds};
 use crate::llm::media;
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
 use crate::llm::{
-    Endpoint, Reading, Wire, at, count, messages_with_instructions, names_in, text_of, thinking,
+    Endpoint, Reading, UnreadableCount, Wire, at, messages_with_instructions, names_in, text_of, thinking,
+    token_count,
 };
 
 /// The default port of Ollama.
@@ -128,9 +129,7 @@ impl Wire for Ollama {
             Some("length") => Finish::CutOff,
             _ => Finish::Complete,
         });
-        if frame.get("eval_count").is_some() {
-            reading.usage = Some(Usage::new(count(frame, "prompt_eval_count"), count(frame, "eval_count")));
-        }
+        reading.usage = counted(frame).ok().flatten();
         Ok(())
     }
 
@@ -148,6 +147,12 @@ impl Wire for Ollama {
         names.extend(short);
         names
     }
+}
+
+/// Reads the token counts. The server leaves out the input count if the whole prompt was in its cache.
+fn counted(frame: &Value) -> Result<Option<Usage>, UnreadableCount> {
+    let read = token_count(frame, "prompt_eval_count")?.unwrap_or(0);
+    Ok(token_count(frame, "eval_count")?.map(|written| Usage::new(read, written)))
 }
 
 /// Builds the message with a tool result.

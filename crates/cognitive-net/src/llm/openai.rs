@@ -17,8 +17,8 @@ use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
 use crate::llm::thinking::ThinkingWords;
 use crate::llm::{
-    Endpoint, Reading, Wire, at, count, field, first_candidate, messages_with_instructions, names_in,
-    text_of, thinking,
+    Endpoint, Reading, UnreadableCount, Wire, at, count, field, first_candidate, messages_with_instructions,
+    names_in, text_of, thinking, token_count,
 };
 
 /// The differences of one service from the others.
@@ -175,15 +175,7 @@ impl Wire for OpenAi {
         // Groq reports streamed counts in a separate member.
         let usage = field(frame, "usage").or_else(|| at(frame, "/x_groq/usage"));
         if let Some(counts) = usage.filter(|usage| usage.is_object()) {
-            // Some gateways return the counts under the names of the upstream service.
-            let tokens = |name: &str, other: &str| count(counts, name).max(count(counts, other));
-            let details = ["completion_tokens_details", "output_tokens_details"];
-            let details = details.iter().find_map(|name| field(counts, name));
-            let thoughts = details.map_or(0, |details| count(details, "reasoning_tokens"));
-            let read = tokens("prompt_tokens", "input_tokens");
-            let written = tokens("completion_tokens", "output_tokens");
-            let usage = Usage::new(read, written).with_thoughts(thoughts);
-            reading.usage = Some(usage.with_cache(cached(counts), 0));
+            reading.usage = counted(counts).ok().flatten();
         }
         let Some(choice) = first_candidate(frame, "choices") else { return Ok(()) };
         // Some services send the accumulated text next to each delta, or an empty delta next to a whole answer.
@@ -336,6 +328,24 @@ fn finish(reason: &str) -> Result<Finish, Complaint> {
     }
 }
 
+/// Reads the token counts. Some gateways return them under the names of the upstream service, and some only the total.
+fn counted(counts: &Value) -> Result<Option<Usage>, UnreadableCount> {
+    let tokens = |name: &str, other: &str| {
+        let (one, other) = (token_count(counts, name)?, token_count(counts, other)?);
+        Ok::<_, UnreadableCount>(one.max(other))
+    };
+    let Some(read) = tokens("prompt_tokens", "input_tokens")? else { return Ok(None) };
+    let written = match tokens("completion_tokens", "output_tokens")? {
+        None => token_count(counts, "total_tokens")?.map(|total| total.saturating_sub(read)),
+        written => written,
+    };
+    let details = ["completion_tokens_details", "output_tokens_details"];
+    let details = details.iter().find_map(|name| counts.get(*name));
+    let thoughts = details.map_or(0, |details| count(details, "reasoning_tokens"));
+    let usage = |written| Usage::new(read, written).with_thoughts(thoughts).with_cache(cached(counts), 0);
+    Ok(written.map(usage))
+}
+
 /// Returns the number of input tokens read from the service's cache, under any of its member names.
 fn cached(counts: &Value) -> u64 {
     let details = ["prompt_tokens_details", "input_tokens_details"];
@@ -418,7 +428,9 @@ mod tests {
     fn what_stands_beside_a_piece_of_text_is_read_too() {
         let (said, reading) = read(r#"{"choices":[{"delta":{"content":"a","refusal":"no"}}]}"#);
         assert_eq!((said.as_str(), reading.refusal.as_str()), ("a", "no"));
-        let (said, reading) = read(r#"{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":1}}"#);
+        let (said, reading) = read(
+            r#"{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#,
+        );
         assert_eq!((said.as_str(), reading.usage.map(|usage| usage.input_tokens)), ("a", Some(1)));
         let call = r#"{"index":0,"id":"1","function":{"name":"f","arguments":"{}"}}"#;
         let (said, reading) =

@@ -157,6 +157,8 @@ struct Feed<'a> {
     status: Option<u16>,
     /// The token counts reported so far.
     usage: Option<Usage>,
+    /// Set if they were reported before the end of the answer.
+    counted_midway: bool,
     /// The model name, if reported.
     model: Option<String>,
     /// The text so far, stored only if it may have to be sent back.
@@ -172,7 +174,8 @@ struct Feed<'a> {
 impl<'a> Feed<'a> {
     fn new(sink: &'a mut dyn CallSink, said: Option<String>, echo: Echo<'a>) -> Self {
         let (status, usage, model, seam) = (None, None, None, None);
-        Self { sink, begun: false, status, usage, model, said, length: 0, seam, echo }
+        let counted_midway = false;
+        Self { sink, begun: false, status, usage, counted_midway, model, said, length: 0, seam, echo }
     }
 
     fn text(&mut self, text: &str) {
@@ -192,6 +195,12 @@ impl<'a> Feed<'a> {
             let Self { echo, said, sink, .. } = self;
             echo.pass(text, |text| take(text, said.as_mut(), &mut **sink));
         }
+    }
+
+    /// Takes the counts and the name of the model.
+    fn note(&mut self, reading: &Reading) {
+        self.counted_midway = reading.final_usage().is_none();
+        (self.usage, self.model) = (reading.usage.or(reading.counted_input), reading.model.clone());
     }
 
     /// Returns the ending that the service reports as an error. Hands on the reply that it withheld.
@@ -311,8 +320,9 @@ impl Remote {
         let read = self.read(&mut reading, answer, first, deadline, feed, reporter).await;
         feed.end_text();
         reading.settle_halves();
+        self.redact(&mut reading);
         // Counted tokens were paid for, whatever the outcome.
-        (feed.usage, feed.model) = (reading.usage, reading.model.clone());
+        feed.note(&reading);
         read?;
         if !reading.is_finished() {
             let why = "it ended without its final event";
@@ -334,7 +344,6 @@ impl Remote {
         });
         end.without_tools = offers(call) && !terms.keeps(OptionalFeature::Tools);
         end.tool_calls = reading.calls.iter().cloned().collect();
-        end.tool_calls.iter_mut().for_each(|call| feed.echo.clean(&mut call.arguments));
         end.more_calls = reading.calls.not_kept();
         if let Some(said) = feed.said.as_ref().filter(|_| !reading.calls.is_empty()) {
             end.turn = self.wire.turn(&reading, said);
@@ -383,9 +392,21 @@ impl Remote {
         let read = self.frame(body, &mut reading, feed, reporter);
         feed.end_text();
         reading.settle_halves();
-        (feed.usage, feed.model) = (reading.usage, reading.model.clone());
+        self.redact(&mut reading);
+        feed.note(&reading);
         read?;
         Ok(self.whole_end(call, terms, reading, feed))
+    }
+
+    /// Removes the secrets from everything that an answer has beside its text: every part is repeated in envelopes,
+    /// records, metrics or traces. [`Echo`] does the same for the text while it arrives.
+    fn redact(&self, reading: &mut Reading) {
+        let clean = |text: &mut String| self.redactor.remove(text);
+        reading.model.iter_mut().filter(|name| **name != self.wire.endpoint().model).for_each(clean);
+        reading.calls.each_member(clean);
+        reading.thoughts.iter_mut().for_each(clean);
+        reading.parts.iter_mut().for_each(|part| each_text(part, &clean));
+        reading.media.iter_mut().for_each(|medium| clean(&mut medium.media_type));
     }
 
     async fn send(&self, call: &ModelCall, terms: &Terms) -> Result<Answer<'_>, Trouble> {
@@ -534,6 +555,7 @@ impl Remote {
             reading.thinks |= thought > 0;
             reading.thought = reading.thought.saturating_add(thought);
             let read = self.wire.read(&value, reading, &mut |text| feed.text(text));
+            reading.has_failed |= read.is_err();
             match Complaint::of_frame(&value).map_or(read, Err) {
                 Ok(()) => {}
                 Err(complaint) => match feed.ending(&complaint, reporter) {
@@ -558,6 +580,16 @@ impl Remote {
         };
         end.usage = reading.usage;
         end
+    }
+}
+
+/// Applies a change to every text in a value, names of members excepted.
+fn each_text(value: &mut Value, change: &impl Fn(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, change)),
+        Value::Object(members) => members.values_mut().for_each(|member| each_text(member, change)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -590,6 +622,7 @@ fn report(feed: &mut Feed<'_>, bind: Bind, started: Instant, outcome: &Result<Mo
     if let Err(fault) = outcome {
         attempt.failed = fault.failed.as_deref().cloned();
         (attempt.usage, attempt.model) = (feed.usage, feed.model.take());
+        attempt.counted_midway = feed.usage.is_some() && feed.counted_midway;
     }
     feed.sink.attempt(attempt);
 }

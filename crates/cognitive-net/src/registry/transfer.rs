@@ -14,7 +14,7 @@ use reqwest::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue, LOCATION,
 };
 use reqwest::{Body, Method, Response, Url};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::client::same_place;
 use crate::fetch::guard::{GuardError, GuardedClient, lost, redirected};
@@ -29,6 +29,10 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// The total time limit for a small answer. Without it, a server that sends a byte now and then would hold the
 /// command.
 pub(crate) const SMALL_ANSWER_TIME: Duration = Duration::from_mins(1);
+/// The time for any body, and the slowest speed beyond it, in bytes per second. Without them, a server that sends a byte
+/// now and then would hold the command.
+const BODY_TIME: Duration = Duration::from_mins(5);
+const SLOWEST_BODY: u64 = 1024;
 /// The most bytes read from an error answer. Only its beginning is shown.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 /// The most memory reserved for a body based on its announced length. The announcement is untrusted; a larger body
@@ -294,8 +298,12 @@ async fn read(mut response: Response, url: Url, bound: BodyBound) -> Result<WebA
         return Err(wrong(found));
     }
     body.reserve(usize::try_from(announced.unwrap_or_default().min(MAX_ROOM)).unwrap_or_default());
+    let began = Instant::now();
     loop {
         let piece = timeout(SILENCE, response.chunk()).await.map_err(|_| too_late(&url))?;
+        if began.elapsed() > BODY_TIME + Duration::from_secs(body.len() as u64 / SLOWEST_BODY) {
+            return Err(too_late(&url));
+        }
         let Some(piece) = piece.map_err(|error| lost(&error, &url))? else { break };
         let found = (body.len() as u64).saturating_add(piece.len() as u64);
         if found > most {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cognitive_contract::ports::ProviderError;
+use cognitive_contract::tools::ToolSpec;
 use cognitive_net::{Kind, provider};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -36,6 +38,121 @@ fn hurried(script: Vec<Act>) -> Outcome {
         assert_eq!(started.elapsed().as_millis(), 250);
         outcome
     })
+}
+
+/// Returns the final counts of a call, however it ended.
+fn last_count(kind: Kind, act: Act) -> Option<(u64, u64)> {
+    let (outcome, _) = run(play(kind, vec![act]));
+    let failed = outcome.heard.attempts.last().filter(|attempt| !attempt.counted_midway);
+    let failed = failed.and_then(|attempt| attempt.usage);
+    let counted = outcome.end.as_ref().map_or(failed, |end| end.usage);
+    counted.map(|usage| (usage.input_tokens, usage.output_tokens))
+}
+
+fn events(events: &[String]) -> Reply {
+    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    Reply::new("200 OK", "content-type: text/event-stream", &body)
+}
+
+// The count at the beginning of an answer has almost none of its output, so it must not become the cost of the answer.
+#[test]
+fn an_answer_that_breaks_off_has_no_count() {
+    let anthropic = |ending: &[&str]| {
+        let start = r#"{"type":"message_start","message":{"model":"m","usage":{"input_tokens":90,"output_tokens":1}}}"#;
+        let piece = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a "}}"#;
+        let pieces = vec![piece.to_owned(); 400];
+        events(&[vec![start.to_owned()], pieces, ending.iter().map(ToString::to_string).collect()].concat())
+    };
+    let stop = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":400}}"#;
+    let uncounted = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#;
+    let midway = r#"{"type":"message_delta","delta":{},"usage":{"output_tokens":7}}"#;
+    let closed = r#"{"type":"message_stop"}"#;
+    for then in [Then::End, Then::Reset] {
+        assert_eq!(last_count(Kind::Anthropic, anthropic(&[]).then(then).act()), None);
+        assert_eq!(last_count(Kind::Anthropic, anthropic(&[midway]).then(then).act()), None);
+    }
+    assert_eq!(last_count(Kind::Anthropic, anthropic(&[uncounted, closed]).act()), None);
+    assert_eq!(last_count(Kind::Anthropic, anthropic(&[stop, closed]).act()), Some((90, 400)));
+    let gemini = |ending: &str| {
+        let part = r#"{"candidates":[{"content":{"parts":[{"text":"a"}]}ENDING}],"usageMetadata":{"promptTokenCount":90,"candidatesTokenCount":7}}"#;
+        last_count(Kind::Gemini, events(&[part.replace("ENDING", ending)]).act())
+    };
+    assert_eq!(gemini(""), None);
+    assert_eq!(gemini(r#","finishReason":"STOP""#), Some((90, 7)));
+    assert_eq!(gemini(r#","finishReason":"OTHER""#), Some((90, 7)), "the service has ended it");
+}
+
+// A count that cannot be read would otherwise be zero, and the call free.
+#[test]
+fn a_count_that_cannot_be_read_is_no_count() {
+    let openai =
+        r#"{"model":"m","choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"usage":USAGE}"#;
+    let anthropic = r#"{"type":"message","model":"m","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":USAGE}"#;
+    let gemini = r#"{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}],"usageMetadata":USAGE}"#;
+    for (kind, answer, names) in [
+        (Kind::OpenAi, openai, ["prompt_tokens", "completion_tokens"]),
+        (Kind::Anthropic, anthropic, ["input_tokens", "output_tokens"]),
+        (Kind::Gemini, gemini, ["promptTokenCount", "candidatesTokenCount"]),
+    ] {
+        let counted = |usage: &str| {
+            let body = answer.replace("USAGE", usage);
+            last_count(kind, Reply::new("200 OK", "content-type: application/json", &body).act())
+        };
+        let usage = |read: &str, written: &str| {
+            let [input, output] = names;
+            counted(&format!(r#"{{"{input}":{read},"{output}":{written}}}"#))
+        };
+        assert_eq!(usage("90", "7"), Some((90, 7)), "{kind:?}");
+        for odd in ["null", "\"7\"", "7.5", "-7", "99999999999999999999", "{}", "[]", "true"] {
+            assert_eq!((usage("90", odd), usage(odd, "7")), (None, None), "{kind:?} {odd}");
+        }
+        for nothing in ["null", "{}", "[]", "7"] {
+            assert_eq!(counted(nothing), None, "{kind:?} {nothing}");
+        }
+        assert_eq!(counted(&format!(r#"{{"{}":90}}"#, names[0])), None, "{kind:?}");
+    }
+    let ollama = |counts: &str| {
+        let body = format!(r#"{{"model":"m","message":{{"content":"a"}},"done":true{counts}}}"#);
+        last_count(Kind::Ollama, Reply::new("200 OK", "content-type: application/json", &body).act())
+    };
+    assert_eq!(ollama(r#","eval_count":7"#), Some((0, 7)), "the prompt was cached");
+    assert_eq!(ollama(r#","eval_count":7,"prompt_eval_count":"9""#), None);
+    assert_eq!(ollama(r#","eval_count":-7"#), None);
+}
+
+// A gateway can repeat the key anywhere, and every member of an answer is shown to clients, in records or in metrics.
+#[test]
+fn a_key_in_any_member_of_an_answer_is_redacted() {
+    let hidden = |outcome: &Outcome| {
+        let told = format!("{:?} {:?} {:?}", outcome.end, outcome.heard.text, outcome.heard.attempts);
+        assert!(!told.to_lowercase().contains("k3y-0f-ours"), "{told}");
+        assert!(told.contains("[redacted]"), "{told}");
+    };
+    for key in [KEY.to_owned(), KEY.to_uppercase()] {
+        let openai = r#"{"model":"m-KEY","choices":[{"message":{"content":"a","tool_calls":[{"id":"KEY","function":{"name":"KEY","arguments":"{\"KEY\":\"KEY\"}"}}]},"finish_reason":"stop"}]}"#;
+        let anthropic = r#"{"type":"message","model":"m-KEY","content":[{"type":"tool_use","id":"KEY","name":"KEY","input":{"a":"KEY"}}],"stop_reason":"tool_use"}"#;
+        let gemini = r#"{"modelVersion":"m-KEY","candidates":[{"content":{"parts":[{"functionCall":{"id":"KEY","name":"KEY","args":{"a":"KEY"}},"thoughtSignature":"KEY"}]},"finishReason":"STOP"}]}"#;
+        let ollama = r#"{"model":"m-KEY","message":{"content":"","tool_calls":[{"function":{"name":"KEY","arguments":{"a":"KEY"}}}]},"done":true}"#;
+        for (kind, answer) in [
+            (Kind::OpenAi, openai),
+            (Kind::Anthropic, anthropic),
+            (Kind::Gemini, gemini),
+            (Kind::Ollama, ollama),
+        ] {
+            let reply = Reply::new("200 OK", "content-type: application/json", &answer.replace("KEY", &key));
+            let outcome = run(async {
+                let server = Server::start(vec![reply.act()]).await;
+                let provider = provider(config(kind, &server.url)).unwrap();
+                let mut call = call(provider.target());
+                call.tools = vec![Arc::new(ToolSpec::new("look_up", "", json!({ "type": "object" })))];
+                ask(provider.as_ref(), &call).await
+            });
+            hidden(&outcome);
+            assert_eq!(outcome.ok().tool_calls.len(), 1, "{kind:?}");
+        }
+    }
+    let cut = events(&[r#"{"model":"m-KEY","choices":[{"delta":{"content":"a"}}]}"#.replace("KEY", KEY)]);
+    hidden(&run(play(Kind::OpenAi, vec![cut.act()])).0);
 }
 
 fn good() -> Act {

@@ -167,15 +167,16 @@ fn a_limit_of_tokens_that_is_told_as_an_error_is_a_limit_of_tokens() {
 
 #[test]
 fn what_the_service_counted_before_it_broke_off_is_known() {
-    for (kind, name, counted) in [
-        (Kind::Gemini, "gemini/truncated", 211),
-        (Kind::Gemini, "gemini/other", 211),
-        (Kind::Anthropic, "anthropic/truncated", 211),
+    for (kind, name, counted, midway) in [
+        (Kind::Gemini, "gemini/truncated", 211, true),
+        (Kind::Gemini, "gemini/other", 211, false),
+        (Kind::Anthropic, "anthropic/truncated", 211, true),
     ] {
         let outcome = hear(kind, name);
         outcome.error();
         let attempt = &outcome.heard.attempts[0];
         assert_eq!(attempt.usage.map(|usage| usage.input_tokens), Some(counted), "{name}");
+        assert_eq!(attempt.counted_midway, midway, "{name}");
         assert!(attempt.model.is_some(), "{name}");
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use cognitive_contract::code::Blame;
 use cognitive_contract::money::{CURRENCY, Money};
 use cognitive_contract::ports::Provider;
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_ports::spending::MAX_COST;
+use cognitive_ports::spending::{BudgetShort, MAX_COST};
 use serde_json::{Value, json};
 
 use super::WritingScript;
@@ -44,11 +45,7 @@ pub(crate) fn admit(run: &Run<'_, '_>, input: &ValidInput) -> Result<(), Failure
                 "Raise `--max-cost`, which is the limit of all runs together; earlier runs have used it up",
             )
         }
-        Ok(short) => too_dear(cost, short.limit, short.budget)
-            .with_detail("left", money(short.left))
-            .with_recoverable(true)
-            .suggest("Wait for the next day (UTC), or raise `budget` in the configuration")
-            .suggest_remotely("Try again on the next day (UTC)"),
+        Ok(short) => out_of_budget(cost, &short),
     })?;
     run.lineage.set_meter(Arc::new(meter));
     Ok(())
@@ -66,6 +63,41 @@ fn failure(message: String) -> Failure {
 fn too_dear(ceiling: Money, limit: Money, from: &str) -> Failure {
     let message = format!("the run could cost {ceiling} {CURRENCY}, the limit is: {limit}");
     told(failure(message), ceiling, limit, from)
+}
+
+/// The time after which a run may fit that only the reservations of others keep out, in seconds. Runs take seconds.
+const RESERVED_PAUSE: u64 = 5;
+
+/// The failure of a run that a budget of the operator has no room for. The caller sent nothing wrong.
+fn out_of_budget(ceiling: Money, short: &BudgetShort) -> Failure {
+    let BudgetShort { budget, limit, left, spent, reserved } = *short;
+    let message = format!(
+        "the run could cost {ceiling} {CURRENCY}; of the budget `{budget}` of {limit} {CURRENCY}, {spent} are spent and \
+         {reserved} are reserved by runs in flight"
+    );
+    let failure = told(failure(message), ceiling, limit, budget)
+        .blaming(Blame::Runtime)
+        .with_detail("left", money(left))
+        .with_detail("spent", money(spent))
+        .with_detail("reserved", money(reserved));
+    if short.may_fit_later(ceiling) {
+        return failure
+            .with_recoverable(true)
+            .with_detail("kind", json!("reserved"))
+            .with_detail("retry_after_seconds", json!(RESERVED_PAUSE))
+            .suggest("Try again when runs in flight have ended, or lower their maximum cost with `maxLength` or `--max-output-tokens`")
+            .suggest_remotely("Try again in some seconds, when runs in flight have ended");
+    }
+    if ceiling > limit {
+        return failure
+            .with_recoverable(false)
+            .suggest("Send less, choose a cheaper model, or raise `budget` in the configuration")
+            .suggest_remotely("Send less, or choose a cheaper model");
+    }
+    failure
+        .with_recoverable(true)
+        .suggest("Wait for the next day (UTC), or raise `budget` in the configuration")
+        .suggest_remotely("Try again on the next day (UTC)")
 }
 
 /// The failure of a run that cannot continue.

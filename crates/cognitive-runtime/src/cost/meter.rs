@@ -240,11 +240,12 @@ impl CallCost {
     }
 
     /// Settles a failed try. A request that the service refused costs nothing; a broken reply without a token count
-    /// may have cost the worst case.
+    /// of the whole may have cost the worst case.
     pub(crate) fn failed(&self, attempt: &Attempt) {
         let refused = attempt.status.is_some_and(|status| !(200..300).contains(&status));
         let uncounted = if refused { Money::ZERO } else { self.worst() };
-        self.meter.settle(self.worst(), self.cost(attempt.usage, uncounted));
+        let usage = attempt.usage.filter(|_| !attempt.counted_midway);
+        self.meter.settle(self.worst(), self.cost(usage, uncounted));
     }
 
     /// Settles a try that gave an answer. Without a token count it may have cost the worst case.
@@ -259,6 +260,9 @@ impl CallCost {
 
 #[cfg(test)]
 mod tests {
+    use cognitive_contract::ports::DecodeMode;
+    use cognitive_ports::prices::TokenRates;
+
     use super::*;
 
     fn meter(limit: u64) -> CostMeter {
@@ -295,5 +299,22 @@ mod tests {
         let cost = CallCost::new(meter, ModelPrice::FREE, (10, pico(120)), (60, pico(620)));
         cost.hold().unwrap();
         assert_eq!((cost.output_tokens(), cost.worst()), (Some(15), pico(170)));
+    }
+
+    #[test]
+    fn a_reply_that_was_counted_only_midway_costs_its_worst_case() {
+        let pico = Money::from_pico;
+        let rates = TokenRates { input: pico(1), output: pico(1), ..TokenRates::default() };
+        let price = ModelPrice { rates, ..ModelPrice::default() };
+        for (midway, cost) in [(true, 900), (false, 11)] {
+            let worst = (900, pico(900));
+            let call = CallCost::new(Arc::new(meter(1_000)), price, worst, worst);
+            call.hold().unwrap();
+            let mut attempt = Attempt::new(DecodeMode::Prompt, "broke off", Duration::ZERO);
+            (attempt.status, attempt.usage) = (Some(200), Some(Usage::new(10, 1)));
+            attempt.counted_midway = midway;
+            call.failed(&attempt);
+            assert_eq!(call.meter.state.lock().settled, pico(cost), "{midway}");
+        }
     }
 }

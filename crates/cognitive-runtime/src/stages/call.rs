@@ -264,7 +264,10 @@ impl CallSink for ReplyCollector<'_> {
         if let Some(cost) = self.permit.cost.as_ref().filter(|_| attempt.outcome != "ok") {
             cost.failed(&attempt);
         }
-        attempt.usage = attempt.usage.map(|usage| cost::priced(self.host, self.permit.provider, usage));
+        // A count before the end has no price: the sum would look complete and be too low.
+        if !attempt.counted_midway {
+            attempt.usage = attempt.usage.map(|usage| cost::priced(self.host, self.permit.provider, usage));
+        }
         if let Some(usage) = attempt.usage {
             self.receipt.spent(usage);
         }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use cognitive_contract::money::Money;
 use cognitive_contract::ports::{Destination, Finish, NullSink, Provider, Usage};
 use cognitive_ports::prices::PriceTable;
-use cognitive_ports::spending::{BudgetShort, DayBudget, SpendingEntry, SpendingLedger};
+use cognitive_ports::spending::{BudgetShort, CountedSpending, DayBudget, SpendingEntry, SpendingLedger};
 use cognitive_runtime::{Host, RunRequest, Spending, run};
 use cognitive_testkit::{FakeProvider, NamedModules, SeededRandom, complete, good_answer, poll_now};
 use serde_json::{Value, json};
@@ -182,11 +182,60 @@ fn a_budget_of_the_day_is_used_up_by_what_runs_cost_and_not_by_what_they_could_h
         (&json!("E4101"), &json!("per_key"))
     );
     assert_eq!(short["error"]["recoverable"], true, "tomorrow there is room");
+    let details = &short["error"]["details"];
+    assert_eq!(
+        (&details["spent"].to_string(), &details["reserved"].to_string()),
+        (&each.times(2).to_string(), &"0".to_owned())
+    );
+    assert_eq!((details.get("kind"), details.get("retry_after_seconds")), (None, None));
+    assert!(short["meta"]["explain"].as_str().unwrap().starts_with("Runtime refused"), "{short}");
     assert_eq!(with_key(&host, "ben")["ok"], true);
     let short = with_key(&host, "ben");
     assert_eq!(short["error"]["details"]["limit_from"], "per_day");
     assert_eq!(books.counted(0, "ann", SystemTime::now()).unwrap(), (each.times(3), each.times(2)));
     assert_eq!(service.calls().len(), 3);
+}
+
+// Only the reservations of others stand in the way, so the caller should come back in a moment and not tomorrow.
+#[test]
+fn a_run_that_only_reservations_keep_out_is_told_to_come_back() {
+    struct Reserved(Money);
+    impl SpendingLedger for Reserved {
+        fn cover(
+            &self,
+            entry: &SpendingEntry,
+            budget: &DayBudget,
+            _: SystemTime,
+        ) -> Result<Result<(), BudgetShort>, String> {
+            let counted = CountedSpending { spent: Money::ZERO, reserved: self.0 };
+            Ok(budget.room(entry.reserved, (counted, counted)))
+        }
+
+        fn settle(&self, _: &str, _: Money) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn counted(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
+            Ok((self.0, self.0))
+        }
+    }
+    let service = service("dear");
+    let mut host = host(&service);
+    let ceiling = go(&host, Some("0"))["error"]["details"]["ceiling"].to_string();
+    let ceiling = Money::parse(&ceiling).unwrap();
+    let budget = DayBudget { per_day: None, per_key: Some(ceiling.times(2)) };
+    host.spending = Some(Spending { budget, ledger: Arc::new(Reserved(ceiling.times(2))) });
+    let refused = &with_key(&host, "ann")["error"];
+    assert_eq!((&refused["code"], &refused["recoverable"]), (&json!("E4101"), &json!(true)));
+    assert_eq!(refused["details"]["kind"], "reserved");
+    assert_eq!(refused["details"]["retry_after_seconds"], 5);
+    assert_eq!(refused["details"]["reserved"].to_string(), ceiling.times(2).to_string());
+    assert!(refused["message"].as_str().unwrap().contains("are reserved by runs in flight"), "{refused}");
+    let budget = DayBudget { per_day: None, per_key: Some(ceiling.minus(Money::from_pico(1))) };
+    host.spending = Some(Spending { budget, ledger: Arc::new(Reserved(Money::ZERO)) });
+    let refused = &with_key(&host, "ann")["error"];
+    assert_eq!((&refused["recoverable"], refused["details"].get("kind")), (&json!(false), None));
+    assert!(service.calls().is_empty());
 }
 
 #[test]

@@ -218,3 +218,157 @@ fn a_project_cannot_move_inputs_from_where_they_go_without_it() {
         assert_eq!(sifted_in(says, "", &key).1, Vec::<String>::new(), "{says}");
     }
 }
+
+/// A small generator, so that every failure can be repeated from its seed.
+struct Choices(u64);
+
+impl Choices {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit.max(1) as u64).unwrap_or(0)
+    }
+
+    /// Some lines of these, one for each kind at most.
+    fn lines(&mut self, kinds: &[&[&str]]) -> String {
+        let mut text = String::new();
+        for kind in kinds {
+            if self.below(3) == 0
+                && let Some(line) = kind.get(self.below(kind.len()))
+            {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+        text
+    }
+}
+
+const SETTINGS: &[&[&str]] = &[
+    &[
+        "provider: openai",
+        "provider: ollama",
+        "provider: embedded",
+        "provider: llamacpp",
+        "provider: compatible",
+    ],
+    &["model: gpt-x", "model: openai/gpt-x", "model: embedded/smollm2", "model: embedded/qwen-1.5b"],
+    &["default_model: smollm2", "default_model: /etc/weights.gguf", "default_model: qwen-1.5b"],
+    &["providers: [embedded/smollm2]", "providers: [openai/gpt-x, ollama/x]", "providers: [ollama/x]"],
+    &["base_url: https://elsewhere.example/v1", "base_url: http://127.0.0.1:9/v1"],
+    &["max_cost: 0.5", "max_cost: 50"],
+    &["max_calls: 5", "max_calls: 5000"],
+    &["timeout: 5", "timeout: 5000"],
+    &["max_output_tokens: 50", "max_output_tokens: 500000"],
+    &["strict_parse: true", "strict_parse: false"],
+    &["exec_min_confidence: 0.1", "exec_min_confidence: 0.99"],
+    &["climb: {below_confidence: 0.2}", "climb: {below_confidence: 0.95}", "climb: {above_risk: high}"],
+    &["budget: {per_day: 1, per_key: 1}", "budget: {per_day: 900}", "budget: {per_key: 900}"],
+    &["prices: {file: free.yaml, as_of: 2026-01-01}"],
+    &[
+        "audit: {path: /tmp/x.db}",
+        "audit: {enabled: false}",
+        "audit: {required: true}",
+        "audit: {required: false}",
+    ],
+    &["context: {not_secret: [password]}"],
+    &["review: {rules: [{when: 'true'}]}", "review: {max_open: 1}"],
+    &[
+        "media: {allow_http: true}",
+        "media: {trusted_origins: ['http://10.0.0.1']}",
+        "media: {roots: [/etc]}",
+        "media: {max_size_mb: 900}",
+        "media: {uploads: /etc}",
+    ],
+    &[
+        "modules: {m: {provider: openai}}",
+        "modules: {m: {provider: ollama, model: x}}",
+        "modules: {m: {model: gpt-y}}",
+        "modules: {m: {model: embedded//etc/w.gguf}}",
+        "modules: {m: {local_only: true}}",
+        "modules: {m: {local_only: false, provider: openai}}",
+        "modules: {m: {max_calls: 900, timeout: 900, strict_parse: false}}",
+    ],
+];
+
+const VARIABLES: &[&[&str]] = &[
+    &["OPENAI_API_KEY=k"],
+    &["LLM_PROVIDER=openai", "LLM_PROVIDER=ollama", "LLM_PROVIDER=embedded"],
+    &["LLM_MODEL=gpt-z", "LLM_MODEL=embedded/smollm2"],
+    &["OPENAI_BASE_URL=https://own.example/v1"],
+    &["OLLAMA_HOST=far.example:11434", "OLLAMA_HOST=127.0.0.1:11434"],
+];
+
+/// Whether a limit of the user still holds: unset limits of the project are those of the user.
+fn is_no_laxer<T: PartialOrd>(now: Option<T>, before: Option<T>) -> bool {
+    before.is_none_or(|before| now.is_some_and(|now| now <= before))
+}
+
+// For random files of users and strangers: what is reached was reached before, and limits only tighten.
+#[test]
+fn a_strangers_file_reaches_nothing_new_and_loosens_no_limit() {
+    let mut checked = 0;
+    for seed in 1..=20_000_u64 {
+        let mut choices = Choices(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let (own, says) = (choices.lines(SETTINGS), choices.lines(SETTINGS));
+        let variables = choices.lines(VARIABLES);
+        let environment = |name: &str| {
+            let mut known = variables.lines().filter_map(|line| line.split_once('='));
+            known.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
+        };
+        let (Ok(below), Ok(project)) = (Config::parse(&own), Config::parse(&says)) else { continue };
+        let (counts, _) = sift(&project, &below, Path::new("cognitive.yaml"), &environment);
+        let with = counts.over(below.clone());
+        let told = || format!("seed {seed}\nuser:\n{own}\nproject:\n{says}\nvariables:\n{variables}");
+        let before = Destinations { below: &below, environment: &environment };
+        for module in [None, Some("m"), Some("other")] {
+            let reached = destinations(&with, &environment, module).unwrap_or_default();
+            let known = destinations(&below, &environment, module).unwrap_or_default();
+            for choice in &reached {
+                let is_known = known.iter().any(|known| same_place(known, choice));
+                let is_harmless = !before.user_has_chosen(module) && before.stays_here(choice);
+                assert!(is_known || is_harmless, "{choice:?} of {module:?}\n{}", told());
+            }
+            let run = |config: &Config| {
+                let own = module.and_then(|name| config.modules.get(name));
+                own.map_or(config.run, |own| own.run.over(config.run))
+            };
+            let (now, was) = (run(&with), run(&below));
+            assert!(is_no_laxer(now.max_cost, was.max_cost), "max_cost\n{}", told());
+            assert!(is_no_laxer(now.timeout, was.timeout), "timeout\n{}", told());
+            assert!(is_no_laxer(now.max_output_tokens, was.max_output_tokens), "tokens\n{}", told());
+            assert!(now.call_limit() <= was.call_limit(), "max_calls\n{}", told());
+            assert!(now.is_strict() || !was.is_strict(), "strict_parse\n{}", told());
+            let local = |config: &Config| module.and_then(|name| config.modules.get(name)?.local_only);
+            assert!(local(&with) == Some(true) || local(&below) != Some(true), "local_only\n{}", told());
+        }
+        assert!(is_no_laxer(with.budget.per_day, below.budget.per_day), "per_day\n{}", told());
+        assert!(is_no_laxer(with.budget.per_key, below.budget.per_key), "per_key\n{}", told());
+        let gate = |config: &Config| config.exec_min_confidence.unwrap_or(0.9);
+        assert!(gate(&with) >= gate(&below), "exec_min_confidence\n{}", told());
+        let climb = (with.climb.below_confidence, below.climb.below_confidence);
+        assert!(climb.1.is_none_or(|was| climb.0.is_some_and(|now| now >= was)), "climb\n{}", told());
+        assert_eq!(with.base_url, below.base_url, "{}", told());
+        assert_eq!(with.prices, below.prices, "{}", told());
+        assert_eq!(with.context, below.context, "{}", told());
+        assert_eq!(
+            (&with.audit.path, with.audit.enabled),
+            (&below.audit.path, below.audit.enabled),
+            "{}",
+            told()
+        );
+        assert!(with.audit.required == Some(true) || below.audit.required != Some(true), "{}", told());
+        assert_eq!(
+            (&with.media.roots, &with.media.uploads),
+            (&below.media.roots, &below.media.uploads),
+            "{}",
+            told()
+        );
+        assert_eq!(with.media.trusted_origins, below.media.trusted_origins, "{}", told());
+        assert_eq!(with.media.allow_http, below.media.allow_http, "{}", told());
+        assert!(is_no_laxer(with.media.max_size_mb, below.media.max_size_mb), "{}", told());
+        checked += 1;
+    }
+    assert!(checked > 10_000, "only {checked} pairs were valid");
+}

@@ -102,7 +102,7 @@ impl RunArchive for AuditArchive {
         Ok(RunPage { runs: found.into_iter().map(|(_, run)| run).collect(), next })
     }
 
-    fn run(&self, run_id: &str) -> Result<Option<RunDetails>, String> {
+    fn run(&self, run_id: &str, key: Option<&str>) -> Result<Option<RunDetails>, String> {
         if run_id.is_empty() {
             return Ok(None);
         }
@@ -121,7 +121,14 @@ impl RunArchive for AuditArchive {
             let rows = all(session, &trace, &values![&run.trace_id, RECORDS], Row::read)?;
             Ok(Some((id, run, rows)))
         });
-        let Some((id, run, rows)) = found.map_err(|error| error.to_string())? else { return Ok(None) };
+        let Some((id, run, mut rows)) = found.map_err(|error| error.to_string())? else { return Ok(None) };
+        if let Some(key) = key {
+            // Clients can share a trace. The records of the others must neither show nor hide anything.
+            if run.key.as_deref() != Some(key) {
+                return Ok(None);
+            }
+            rows.retain(|row| row.key.as_deref() == Some(key));
+        }
         let tree = if run.unfinished { None } else { waterfall::build(&rows, id) };
         let payload = rows.iter().find(|row| row.id == id).and_then(|row| row.payload.as_ref());
         let part = |name: &str| payload.and_then(|payload| payload.get(name)).cloned();

@@ -386,7 +386,7 @@ pub(super) fn link<'a>(
     hash.finalize().into()
 }
 
-fn feed(hash: &mut Sha256, value: &SqlValue) {
+pub(crate) fn feed(hash: &mut Sha256, value: &SqlValue) {
     match value {
         SqlValue::Null => hash.update([0]),
         SqlValue::Integer(number) => {

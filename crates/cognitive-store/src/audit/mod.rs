@@ -13,6 +13,7 @@ mod row;
 mod stats;
 mod verify;
 
+pub(crate) use chain::feed;
 pub(crate) use drops::DropTally;
 pub use drops::OwnerDrops;
 pub(crate) use entry::writable;

@@ -1,4 +1,4 @@
-//! Verifies that the audit is unchanged. Recomputes every hash, walks every chain from where retention left it to its
+//! Verifies that the audit and the tables beside it are unchanged. Recomputes every hash, walks every chain from where retention left it to its
 //! last record, and compares the ends with anchors noted elsewhere. Changes nothing.
 //!
 //! A writer of the file can also replace a whole chain. Only an [`Anchor`] stored elsewhere reveals that.
@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use super::chain::{Chain, link};
 use super::entry::FACTS;
 use crate::error::{Problem, StoreError};
+use crate::row_changes::{self, ProtectedTable};
 use crate::sql::{SqlRow, SqlSession, SqlValue, all, number, values};
 use crate::store::Store;
 
@@ -36,6 +37,10 @@ pub struct Verification {
     pub dropped: u64,
     /// The number of payloads that retention dropped.
     pub dropped_payloads: u64,
+    /// The number of rows of spending, reviews, decisions and context.
+    pub rows: u64,
+    /// The number of such rows in tables without a chain, which cannot be verified.
+    pub rows_before_chains: u64,
     /// The first hundred breaches.
     pub breaches: Vec<Breach>,
     /// The number of further breaches.
@@ -49,7 +54,7 @@ impl Verification {
         self.breaches.is_empty()
     }
 
-    fn found(&mut self, breach: Breach) {
+    pub(crate) fn found(&mut self, breach: Breach) {
         if self.breaches.len() < TOLD {
             self.breaches.push(breach);
         } else {
@@ -116,6 +121,59 @@ pub enum Breach {
         /// The number of written records.
         written: i64,
     },
+    /// A row of a table beside the audit has changed.
+    RowChanged {
+        /// The table.
+        table: &'static str,
+        /// The id of the row.
+        key: String,
+    },
+    /// A row of a table beside the audit was deleted.
+    RowMissing {
+        /// The table.
+        table: &'static str,
+        /// The id of the row.
+        key: String,
+    },
+    /// A row of a table beside the audit was inserted by another program.
+    RowAdded {
+        /// The table.
+        table: &'static str,
+        /// The id of the row.
+        key: String,
+    },
+    /// A row was changed or deleted that this program never changes or deletes.
+    ChangeForbidden {
+        /// The table.
+        table: &'static str,
+        /// The id of the row.
+        key: String,
+    },
+    /// A change in the chain of a table was replaced, inserted or reordered.
+    ChangeBroken {
+        /// The table.
+        table: &'static str,
+        /// Its position in the chain.
+        seq: i64,
+    },
+    /// Changes in the chain of a table are missing.
+    ChangesMissing {
+        /// The table.
+        table: &'static str,
+        /// The first missing change.
+        from: i64,
+        /// The last missing change.
+        to: i64,
+    },
+    /// The chain of a table describes more or fewer rows than it counts.
+    RowsMiscounted {
+        /// The table.
+        table: &'static str,
+        /// The number of rows according to the chain.
+        said: i64,
+        /// The number of rows that its changes describe.
+        found: i64,
+    },
     /// The record of the anchor is missing or has changed.
     AnchorBroken {
         /// The anchor.
@@ -152,6 +210,23 @@ impl fmt::Display for Breach {
             Self::Miscounted { said, written } => {
                 write!(f, "{written} records were written, but the chains have {said}")
             }
+            Self::RowChanged { table, key } => write!(f, "the row `{key}` of `{table}` was changed"),
+            Self::RowMissing { table, key } => write!(f, "the row `{key}` of `{table}` is missing"),
+            Self::RowAdded { table, key } => {
+                write!(f, "the row `{key}` of `{table}` was inserted by another program")
+            }
+            Self::ChangeForbidden { table, key } => {
+                write!(f, "the row `{key}` of `{table}` was changed or deleted, but it was final")
+            }
+            Self::ChangeBroken { table, seq } => {
+                write!(f, "change {seq} of `{table}` was changed, or does not follow the one before it")
+            }
+            Self::ChangesMissing { table, from, to } => {
+                write!(f, "changes {from} to {to} of `{table}` are missing")
+            }
+            Self::RowsMiscounted { table, said, found } => {
+                write!(f, "the changes of `{table}` describe {found} rows, but its chain has {said}")
+            }
             Self::AnchorBroken { anchor } => {
                 write!(f, "the record of the anchor is missing or was changed: `{anchor}`")
             }
@@ -162,10 +237,12 @@ impl fmt::Display for Breach {
     }
 }
 
-/// The end of a chain at some moment, to be stored where writers of the file cannot change it: `CHAIN.SEQ:HASH`.
+/// The end of a chain at some moment, to be stored where writers of the file cannot change it: `CHAIN.SEQ:HASH`. The
+/// chain is the number of an audit chain, or the name of a table beside the audit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anchor {
-    chain: i64,
+    /// The number of an audit chain, or the name of another table.
+    chain: String,
     seq: i64,
     hash: String,
 }
@@ -179,7 +256,10 @@ impl FromStr for Anchor {
             let (chain, seq) = place.split_once('.')?;
             let hash = hash.trim().to_ascii_lowercase();
             let whole = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-            whole.then_some(Self { chain: chain.parse().ok()?, seq: seq.parse().ok()?, hash })
+            let is_known =
+                chain.parse::<i64>().is_ok() || ProtectedTable::ALL.iter().any(|table| table.name() == chain);
+            let chain = chain.to_owned();
+            (whole && is_known).then_some(Self { chain, seq: seq.parse().ok()?, hash })
         };
         read().ok_or_else(|| "an anchor is `CHAIN.SEQ:HASH`, as `cogn audit head` prints it".to_owned())
     }
@@ -201,14 +281,14 @@ pub struct Head {
     pub hash: String,
     /// The owner of the chain.
     pub owner: String,
-    /// `runs` or `details`.
+    /// `runs` or `details`, or the table of the chain.
     pub kind: String,
 }
 
 impl Store {
     /// Returns the ends of all chains.
     pub fn heads(&self) -> Result<Vec<Head>, StoreError> {
-        self.look(heads_of)
+        self.look_at_once(heads_of)
     }
 
     /// Verifies the whole audit in one snapshot. Writers are not blocked.
@@ -225,7 +305,8 @@ pub(crate) fn heads_of(session: &mut dyn SqlSession) -> Result<Vec<Head>, Proble
         owner: chain.owner,
         kind: chain.kind,
     };
-    Ok(Chain::all(session)?.into_iter().map(head).collect())
+    let tables = row_changes::verify::heads(session)?;
+    Ok(Chain::all(session)?.into_iter().map(head).chain(tables).collect())
 }
 
 /// Verifies the whole audit as a session sees it.
@@ -250,8 +331,12 @@ fn verify(moment: &mut dyn SqlSession, anchors: &[Anchor]) -> Result<Verificatio
         found.found(Breach::UnknownChain { chain });
     }
     balance(moment, &chains, &mut found)?;
+    let wanted: Vec<_> = anchors.iter().map(|anchor| (anchor.chain.clone(), anchor.seq)).collect();
+    let (changes, mut dropped) = row_changes::verify::verify(moment, &wanted, &mut found)?;
+    known.extend(changes);
+    dropped.extend(chains.iter().map(|chain| (chain.id.to_string(), chain.dropped - 1)));
     for anchor in anchors {
-        judge(anchor, &chains, &known, &mut found);
+        judge(anchor, &dropped, &known, &mut found);
     }
     Ok(found)
 }
@@ -275,7 +360,7 @@ fn balance(moment: &mut dyn SqlSession, chains: &[Chain], found: &mut Verificati
 }
 
 /// The hashes that anchors refer to.
-type AnchoredHashes = BTreeMap<(i64, i64), String>;
+type AnchoredHashes = BTreeMap<(String, i64), String>;
 
 fn walk(
     moment: &mut dyn SqlSession,
@@ -284,10 +369,11 @@ fn walk(
     known: &mut AnchoredHashes,
     found: &mut Verification,
 ) -> Result<(), Problem> {
+    let id = chain.id.to_string();
     let wanted: Vec<i64> =
-        anchors.iter().filter(|anchor| anchor.chain == chain.id).map(|anchor| anchor.seq).collect();
+        anchors.iter().filter(|anchor| anchor.chain == id).map(|anchor| anchor.seq).collect();
     if wanted.contains(&chain.dropped) {
-        known.insert((chain.id, chain.dropped), hex(&chain.dropped_hash));
+        known.insert((id.clone(), chain.dropped), hex(&chain.dropped_hash));
     }
     let sql = format!(
         "SELECT id, seq, dropped, before, hash, payload, {} FROM audit WHERE chain = ?1 ORDER BY seq",
@@ -309,7 +395,7 @@ fn walk(
             found.found(Breach::PayloadChanged { id: record.id });
         }
         if wanted.contains(&record.seq) {
-            known.insert((chain.id, record.seq), hex(&record.hash));
+            known.insert((id.clone(), record.seq), hex(&record.hash));
         }
         (seq, hash, dropped) = (record.seq, record.hash, Some(record.dropped));
         Ok(ControlFlow::Continue(()))
@@ -368,12 +454,12 @@ fn payload_is_the_same(row: &SqlRow) -> bool {
     hash.as_slice() == Sha256::digest(payload.as_bytes()).as_slice()
 }
 
-fn judge(anchor: &Anchor, chains: &[Chain], known: &AnchoredHashes, found: &mut Verification) {
-    let chain = chains.iter().find(|chain| chain.id == anchor.chain);
-    let is_gone = chain.is_some_and(|chain| anchor.seq < chain.dropped);
-    let is_the_same = known.get(&(anchor.chain, anchor.seq)).is_some_and(|hash| *hash == anchor.hash);
+/// Compares an anchor with the chain. `dropped` has the last position of each chain that is known no more.
+fn judge(anchor: &Anchor, dropped: &BTreeMap<String, i64>, known: &AnchoredHashes, found: &mut Verification) {
+    let is_gone = dropped.get(&anchor.chain).is_some_and(|dropped| anchor.seq <= *dropped);
+    let hash = known.get(&(anchor.chain.clone(), anchor.seq));
     match () {
-        () if is_the_same => {}
+        () if hash.is_some_and(|hash| *hash == anchor.hash) => {}
         () if is_gone => found.found(Breach::AnchorDropped { anchor: anchor.to_string() }),
         () => found.found(Breach::AnchorBroken { anchor: anchor.to_string() }),
     }
@@ -387,10 +473,21 @@ mod tests {
     fn an_anchor_is_read_as_it_is_written() {
         let text = format!("2.17:{}", "ab".repeat(32));
         let anchor: Anchor = text.parse().unwrap();
-        assert_eq!((anchor.chain, anchor.seq), (2, 17));
+        assert_eq!((anchor.chain.as_str(), anchor.seq), ("2", 17));
         assert_eq!(anchor.to_string(), text);
         assert_eq!(text.to_uppercase().replace(':', " ").parse::<Anchor>().unwrap(), anchor);
-        for odd in ["", "2:ab", "2.x:ab", "2.17", &text[..40], &format!("{text}0"), &text.replace('a', "g")] {
+        let table = text.replace("2.", "spending.");
+        assert_eq!(table.parse::<Anchor>().unwrap().to_string(), table);
+        for odd in [
+            &text.replace("2.", "other."),
+            "",
+            "2:ab",
+            "2.x:ab",
+            "2.17",
+            &text[..40],
+            &format!("{text}0"),
+            &text.replace('a', "g"),
+        ] {
             odd.parse::<Anchor>().unwrap_err();
         }
     }

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use cognitive_contract::context::{Caps, ContextEntry, Owner};
 
 use crate::error::Problem;
+use crate::row_changes::{self, ProtectedTable};
 use crate::sql::{SqlSession, first, values};
 use crate::time;
 
@@ -80,7 +81,15 @@ fn insert(session: &mut dyn SqlSession, weighed: &EntryColumns<'_>) -> Result<()
         &weighed.value,
         entry.key.pattern.as_deref(),
     ];
-    session.execute(sql, &values).map(drop)
+    let entry = weighed.entry;
+    let owner = values![weighed.owner.tenant(), weighed.owner.name(), &entry.kind, &entry.key.text];
+    let by_key = "SELECT id FROM context WHERE tenant = ?1 AND \"user\" = ?2 AND kind = ?3 AND key = ?4";
+    let before = first(session, by_key, &owner, |row| row.integer(0))?;
+    session.execute(sql, &values)?;
+    for id in before.into_iter().chain(first(session, by_key, &owner, |row| row.integer(0))?) {
+        row_changes::note(session, ProtectedTable::Context, id)?;
+    }
+    Ok(())
 }
 
 /// Removes the oldest entries until the rest fits. The newest entry always fits, because larger ones are refused.
@@ -101,5 +110,5 @@ fn remove_oldest(session: &mut dyn SqlSession, caps: Caps) -> Result<(), Problem
         (last, entries, bytes) = (row.integer(0)?, entries - 1, bytes - row.integer(1)?);
         Ok(ControlFlow::Continue(()))
     })?;
-    session.execute("DELETE FROM context WHERE id <= ?1", &values![last]).map(drop)
+    row_changes::delete_context(session, "id <= ?1", &values![last]).map(drop)
 }

@@ -10,6 +10,7 @@ use cognitive_contract::context::{ContextEntry, ContextFilter, Owner, Ttl};
 use cognitive_contract::ports::ContextStore;
 
 use crate::error::Problem;
+use crate::row_changes;
 use crate::sql::{LockedArea, SqlSession, number, values};
 use crate::store::Store;
 use crate::time;
@@ -62,9 +63,10 @@ impl ContextStore for Store {
     }
 
     fn remove(&self, owner: &Owner, kind: &str, key: &str) -> Result<bool, String> {
-        let sql = "DELETE FROM context WHERE tenant = ?1 AND \"user\" = ?2 AND kind = ?3 AND key = ?4";
-        let removed =
-            self.look(|session| session.execute(sql, &values![owner.tenant(), owner.name(), kind, key]));
+        let of_key = "tenant = ?1 AND \"user\" = ?2 AND kind = ?3 AND key = ?4";
+        let removed = self.change(&[LockedArea::Context], |session| {
+            row_changes::delete_context(session, of_key, &values![owner.tenant(), owner.name(), kind, key])
+        });
         removed.map(|removed| removed > 0).map_err(|error| error.to_string())
     }
 

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::{ReviewLimits, StoredReviewQueue, read};
 use crate::audit::{NoteCost, NoteRecord, writable};
 use crate::error::Problem;
+use crate::row_changes::{self, ProtectedTable};
 use crate::sql::{LockedArea, SqlRow, SqlSession, all, first, values, whole};
 use crate::store::Retention;
 use crate::time;
@@ -77,9 +78,10 @@ fn transact(
     }
     let at = time::text(decision.at);
     let data = decision.data.as_ref().map(ToString::to_string);
-    session.execute(
+    let made = first(
+        session,
         "INSERT INTO decisions (review, module, model, ok, confidence, verdict, reason, by, at, data)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING seq",
         &values![
             id,
             &review.module,
@@ -92,8 +94,13 @@ fn transact(
             &at,
             data,
         ],
+        |row| row.integer(0),
     )?;
     session.execute("UPDATE reviews SET is_open = 0 WHERE id = ?1", &values![id])?;
+    if let Some(made) = made {
+        row_changes::note(session, ProtectedTable::Decisions, made)?;
+    }
+    row_changes::note(session, ProtectedTable::Reviews, id)?;
     forget_oldest(session, rules.limits)?;
     let note = rules.is_audited.then(|| NoteRecord::from_record(&record(&review, decision)));
     let cost = note.map(|note| note.append(session, rules.retention)).transpose()?;
@@ -135,6 +142,7 @@ fn forget_oldest(session: &mut dyn SqlSession, limits: ReviewLimits) -> Result<(
         }
         let forget = "UPDATE reviews SET input = NULL, envelope = NULL, bytes = 0 WHERE id = ?1";
         session.execute(forget, &values![id])?;
+        row_changes::note(session, ProtectedTable::Reviews, id)?;
         (kept, bytes) = (kept - 1, bytes - size);
     }
     Ok(())

@@ -14,6 +14,7 @@ use super::ReviewLimits;
 use crate::acknowledgement::Acknowledgement;
 use crate::audit::writable;
 use crate::error::Problem;
+use crate::row_changes::{self, ProtectedTable};
 use crate::sql::{LockedArea, SqlSession, first, values, whole};
 use crate::store::Store;
 use crate::time;
@@ -170,5 +171,7 @@ fn one(session: &mut dyn SqlSession, row: &NewReviewRow, size: i64) -> Result<St
         envelope,
     ];
     let id = first(session, sql, &values, |row| row.integer(0))?;
-    id.map(|id| id.to_string()).ok_or_else(|| Problem::Failed("the entry has no id".to_owned()))
+    let id = id.ok_or_else(|| Problem::Failed("the entry has no id".to_owned()))?;
+    row_changes::note(session, ProtectedTable::Reviews, id)?;
+    Ok(id.to_string())
 }

@@ -303,6 +303,15 @@ fn adopt(connection: &mut Connection) -> Result<(), MigrationRefusal> {
             if schema::WITHOUT_PATTERN.contains(&version) {
                 connection.execute_batch(schema::AS_IF_PATTERNED)?;
             }
+            if version < schema::WITHOUT_PATTERN.start {
+                connection.execute_batch(schema::AS_IF_CONTEXT)?;
+            }
+            if version < schema::BUDGETED {
+                connection.execute_batch(schema::AS_IF_SPENDING)?;
+            }
+            if version < schema::PROTECTED {
+                connection.execute_batch(schema::AS_IF_PROTECTED)?;
+            }
             return Ok(());
         }
     } else {

@@ -113,7 +113,7 @@ fn one_run_has_its_records_its_parts_and_what_was_said(home: &Home) {
     let part = of("inner", "inner", 4, 2_000.0, Some("whole"));
     let deep = of("deep", "deep", 3, 500.0, Some("whole/inner"));
     let archive = archive(home, &[call, deep, part, whole]);
-    let details = archive.run("whole").unwrap().unwrap();
+    let details = archive.run("whole", None).unwrap().unwrap();
     assert_eq!((details.records.len(), details.input), (4, Some(json!({ "q": 1 }))));
     assert!(details.records.iter().all(|record| record.get("payload").is_none()));
     let tree = serde_json::to_value(details.tree.unwrap()).unwrap();
@@ -124,11 +124,27 @@ fn one_run_has_its_records_its_parts_and_what_was_said(home: &Home) {
         inner["children"].as_array().unwrap().iter().map(|child| child["name"].as_str().unwrap()).collect();
     assert_eq!(within, ["call", "run"]);
     assert_eq!(
-        archive.run("inner").unwrap().unwrap().tree.unwrap().children.len(),
+        archive.run("inner", None).unwrap().unwrap().tree.unwrap().children.len(),
         2,
         "a part has a tree of its own"
     );
-    assert_eq!((archive.run("none").unwrap(), archive.run("").unwrap()), (None, None));
+    assert_eq!((archive.run("none", None).unwrap(), archive.run("", None).unwrap()), (None, None));
+}
+
+#[test]
+fn another_client_in_the_same_trace_takes_nothing_from_a_run(home: &Home) {
+    let of = |id: &str, key: &str, second: u64| {
+        let mut record = named(id, good("trace", "m"));
+        (record.at, record.latency_ms, record.key) = (at(second), 1_000.0, Some(key.to_owned()));
+        record.receipt = json!({ "parent_span": null });
+        record
+    };
+    let archive = archive(home, &[of("ann", "ann", 2), of("bob", "bob", 3)]);
+    let own = archive.run("ann", Some("ann")).unwrap().unwrap();
+    assert_eq!((own.records.len(), own.records[0]["key"].as_str()), (1, Some("ann")));
+    assert!(own.tree.is_some(), "the tree of its own records");
+    assert_eq!(archive.run("bob", Some("ann")).unwrap(), None);
+    assert_eq!(archive.run("ann", None).unwrap().unwrap().records.len(), 2, "an administrator sees all");
 }
 }
 
@@ -215,7 +231,7 @@ fn a_composition_is_counted_once_and_its_parts_by_themselves_where_it_is_left_ou
     let listed = archive.runs(&RunFilter::default()).unwrap().runs;
     let above: Vec<Option<&str>> = listed.iter().map(|run| run.parent_span.as_deref()).collect();
     assert_eq!(above, [None, None, Some("whole"), Some("whole"), Some("whole/middle")]);
-    assert_eq!(archive.run("side").unwrap().unwrap().run.parent_span.as_deref(), Some("whole"));
+    assert_eq!(archive.run("side", None).unwrap().unwrap().run.parent_span.as_deref(), Some("whole"));
 }
 }
 

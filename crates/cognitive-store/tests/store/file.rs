@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::{env, thread};
 
 use cognitive_contract::ports::AuditLog;
@@ -204,4 +204,36 @@ fn a_file_that_was_taken_away_is_created_anew() {
     store.record(&good("newest", "m")).unwrap();
     let rows = Store::open_existing(&path).unwrap().unwrap().list(&Filter::default()).unwrap();
     assert_eq!((rows.len(), rows[0].trace_id.as_str()), (1, "newest"));
+}
+
+// A backup is one snapshot, also while others write, and only its owner can read it.
+#[cfg(unix)]
+#[test]
+fn a_backup_is_whole_while_others_write() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let (dir, path) = place();
+    let store = Arc::new(Store::open(&path).unwrap());
+    for number in 0..50 {
+        store.record(&good(&format!("t{number}"), "m")).unwrap();
+    }
+    let to = dir.path().join("backup.db");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let found = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::SeqCst) {
+                store.record(&good("later", "m")).unwrap();
+            }
+        });
+        let found = Store::open_existing(&path).unwrap().unwrap().back_up(&to);
+        stop.store(true, std::sync::atomic::Ordering::SeqCst);
+        found.unwrap()
+    });
+    assert!(found.is_whole() && found.records >= 50, "{found:?}");
+    assert_eq!(std::fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
+    let backup = Store::open(&to).unwrap();
+    assert_eq!(backup.verify(&[]).unwrap().records, found.records);
+    backup.record(&good("after", "m")).unwrap();
+    let refused = store.back_up(&to).unwrap_err().to_string();
+    assert!(refused.contains("backup.db") && to.exists(), "{refused}");
 }

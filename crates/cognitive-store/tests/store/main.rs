@@ -14,6 +14,7 @@ mod file;
 mod group_commit;
 mod processes;
 mod review;
+mod row_changes;
 mod server;
 mod spending;
 mod trouble;

@@ -36,7 +36,13 @@ impl SpendingLedger for TotalLimit {
         let others: Money = runs.iter().filter(|(id, _)| **id != entry.id).map(|(_, held)| *held).sum();
         let left = self.limit.minus(others);
         if entry.reserved > left {
-            return Ok(Err(BudgetShort { budget: MAX_COST, limit: self.limit, left }));
+            return Ok(Err(BudgetShort {
+                budget: MAX_COST,
+                limit: self.limit,
+                left,
+                spent: others,
+                reserved: Money::ZERO,
+            }));
         }
         if let Some(outer) = &self.outer
             && let Err(short) = outer.ledger.cover(entry, &outer.budget, now)?

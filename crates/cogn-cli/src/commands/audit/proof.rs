@@ -81,7 +81,16 @@ fn show(found: &Verification, anchors: usize, printer: &Printer) {
     }
     let verdict =
         if found.is_whole() { format!("{GOOD}intact{GOOD:#}") } else { format!("{BAD}not intact{BAD:#}") };
-    let Verification { records, chains, dropped, dropped_payloads, before_chains, .. } = found;
+    let Verification {
+        records,
+        chains,
+        dropped,
+        dropped_payloads,
+        before_chains,
+        rows,
+        rows_before_chains,
+        ..
+    } = found;
     let anchors = u64::try_from(anchors).unwrap_or(u64::MAX);
     let [records, chains, anchors] = [(*records, "record"), (*chains, "chain"), (anchors, "anchor")]
         .map(|(count, word)| counted(count, word));
@@ -90,6 +99,8 @@ fn show(found: &Verification, anchors: usize, printer: &Printer) {
         (*dropped, "record", "dropped by retention"),
         (*dropped_payloads, "payload", "dropped by retention"),
         (*before_chains, "record", "written before records were chained"),
+        (*rows, "row", "of spending, reviews, decisions and context"),
+        (*rows_before_chains, "row", "older than the chain of its table"),
     ];
     for (count, word, why) in apart.into_iter().filter(|(count, ..)| *count > 0) {
         printer.out(format!("{FAINT}{} {why}{FAINT:#}", counted(count, word)));

@@ -3,6 +3,7 @@
 //! command, the attacker receives nothing, and nothing outside the folder changes.
 
 mod consent;
+mod secrets;
 mod table;
 mod world;
 

@@ -108,6 +108,20 @@ fn a_blob_may_take_its_time_while_it_moves_and_a_manifest_may_not() {
     });
 }
 
+// Each byte comes before the silence is too long, so only the time of the whole body ends it.
+#[test]
+fn a_registry_that_drips_is_left() {
+    run_without_waiting(async {
+        let bytes = vec![7; 10_000];
+        let body = bytes.clone();
+        let stub = Stub::start(move |_| Answer::new(200).body(body.clone()).then(Ending::Dripping(20))).await;
+        let began = Instant::now();
+        let outcome = client_of(&stub).blob(REPOSITORY, &digest(&bytes), 10_000).await;
+        assert_eq!(reason(outcome).1, "timeout");
+        assert_eq!(began.elapsed().as_secs(), 320);
+    });
+}
+
 #[test]
 fn a_registry_that_is_not_there_says_so() {
     run(async {

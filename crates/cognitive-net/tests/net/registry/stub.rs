@@ -53,6 +53,8 @@ pub(crate) enum Ending {
     Stall,
     /// The body is sent in ten pieces, each after this many seconds.
     Slowly(u64),
+    /// The body is sent byte by byte, each after this many seconds.
+    Dripping(u64),
 }
 
 #[derive(Debug, Clone)]
@@ -182,6 +184,13 @@ async fn serve(
         for piece in answer.body.chunks(answer.body.len().div_ceil(10)) {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
             stream.write_all(piece).await?;
+        }
+        return Ok(());
+    }
+    if let Ending::Dripping(seconds) = answer.ending {
+        for byte in &answer.body {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            stream.write_all(&[*byte]).await?;
         }
         return Ok(());
     }

@@ -7,7 +7,7 @@
 pub(super) const SCHEMA: &str = "cogn";
 
 /// Step n brings a database from version n to n + 1.
-pub(super) const STEPS: [&str; 3] = [
+pub(super) const STEPS: [&str; 4] = [
     r#"
     CREATE TABLE audit (
         id BIGINT PRIMARY KEY,
@@ -152,6 +152,32 @@ pub(super) const STEPS: [&str; 3] = [
     r#"
     -- The key pattern of the module that emitted an entry. Older entries have none.
     ALTER TABLE context ADD COLUMN pattern TEXT COLLATE "C";
+"#,
+    r#"
+    CREATE TABLE row_chains (
+        name TEXT COLLATE "C" PRIMARY KEY,
+        seq BIGINT NOT NULL,
+        hash BYTEA NOT NULL,
+        dropped BIGINT NOT NULL,
+        dropped_hash BYTEA NOT NULL,
+        live BIGINT NOT NULL
+    );
+    CREATE TABLE row_changes (
+        name TEXT COLLATE "C" NOT NULL,
+        seq BIGINT NOT NULL,
+        kind TEXT COLLATE "C" NOT NULL CHECK (kind IN ('n', 'r', 'd', 'c', 'p')),
+        key TEXT COLLATE "C" NOT NULL,
+        part BIGINT NOT NULL,
+        state BYTEA,
+        ends TEXT COLLATE "C",
+        is_final BIGINT NOT NULL CHECK (is_final IN (0, 1)),
+        live BIGINT NOT NULL,
+        dropped BIGINT NOT NULL,
+        before BYTEA NOT NULL,
+        hash BYTEA NOT NULL,
+        PRIMARY KEY (name, seq)
+    );
+    CREATE INDEX row_changes_key ON row_changes (name, key, seq);
 "#,
 ];
 
