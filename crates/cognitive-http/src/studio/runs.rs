@@ -13,7 +13,6 @@ use cognitive_ports::archive::{RunArchive, RunDetails, RunFilter};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::module_files::answer;
 use crate::app::AppState;

@@ -122,7 +122,7 @@ fn d_04_the_file_is_a_database_that_others_can_tell_and_inspect() {
         raw.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap()
     };
     assert_eq!(text("journal_mode"), "wal".to_owned().into());
-    assert_eq!(text("user_version"), 7.into());
+    assert_eq!(text("user_version"), 8.into());
 }
 
 #[test]
@@ -130,12 +130,12 @@ fn a_newer_file_is_refused_and_left_alone() {
     let (_dir, path) = place();
     drop(Store::open(&path).unwrap());
     let raw = Connection::open(&path).unwrap();
-    raw.pragma_update(None, "user_version", 8).unwrap();
+    raw.pragma_update(None, "user_version", 9).unwrap();
     drop(raw);
     let before = fs::read(&path).unwrap();
     let error = Store::open(&path).unwrap_err();
-    assert_eq!(error.problem(), &Problem::Newer { found: 8, known: 7 });
-    let expected = "a newer version of this program wrote it (schema 8, known are 1 to 7)";
+    assert_eq!(error.problem(), &Problem::Newer { found: 9, known: 8 });
+    let expected = "a newer version of this program wrote it (schema 9, known are 1 to 8)";
     assert_eq!(error.to_string(), format!("store `{}`: {expected}", path.display()));
     assert_eq!(Store::open_existing(&path).unwrap_err(), error);
     assert_eq!(fs::read(&path).unwrap(), before);
@@ -210,8 +210,6 @@ fn a_file_that_was_taken_away_is_created_anew() {
 #[cfg(unix)]
 #[test]
 fn a_backup_is_whole_while_others_write() {
-    use std::os::unix::fs::PermissionsExt as _;
-
     let (dir, path) = place();
     let store = Arc::new(Store::open(&path).unwrap());
     for number in 0..50 {
@@ -219,7 +217,7 @@ fn a_backup_is_whole_while_others_write() {
     }
     let to = dir.path().join("backup.db");
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let found = std::thread::scope(|scope| {
+    let found = thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(std::sync::atomic::Ordering::SeqCst) {
                 store.record(&good("later", "m")).unwrap();
@@ -230,7 +228,7 @@ fn a_backup_is_whole_while_others_write() {
         found.unwrap()
     });
     assert!(found.is_whole() && found.records >= 50, "{found:?}");
-    assert_eq!(std::fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
     let backup = Store::open(&to).unwrap();
     assert_eq!(backup.verify(&[]).unwrap().records, found.records);
     backup.record(&good("after", "m")).unwrap();
