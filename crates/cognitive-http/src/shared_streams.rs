@@ -230,7 +230,9 @@ fn with_lists(value: &mut Value, schema: &Value) {
             *value = std::mem::take(members).into_iter().map(|(_, item)| item).collect();
         }
         if let Value::Array(list) = value {
-            list.iter_mut().for_each(|item| with_lists(item, items));
+            for item in list {
+                with_lists(item, items);
+            }
         }
     }
     if let (Value::Object(members), Some(properties)) = (value, schema.get("properties")) {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use cognitive_contract::Failure;
 use cognitive_library::{Library, ModuleCache};
-use cognitive_mcp::{Admission, Extensions, McpBackend, McpServer, ToolSurface};
+use cognitive_mcp::{Admission, AdmissionFuture, Extensions, McpBackend, McpServer, ToolSurface};
 use cognitive_runtime::{Host, Replay, RunOptions};
 use rmcp::ServiceExt as _;
 use serde_json::{Value, json};
@@ -33,8 +33,8 @@ impl McpBackend for BenchBackend {
         &self.0
     }
 
-    fn admit(&self, _: &Extensions) -> Result<Admission, Failure> {
-        Ok(Admission::new(RunOptions::default()))
+    fn admit<'a>(&'a self, _: &'a Extensions) -> AdmissionFuture<'a> {
+        Box::pin(async { Ok(Admission::new(RunOptions::default())) })
     }
 
     fn findings(&self, _: &str) -> Result<Value, Failure> {

@@ -37,7 +37,9 @@ pub async fn probe(config: &ProviderConfig) -> Result<Probe, ProviderError> {
     let started = Instant::now();
     let list = timeout(TIME, list(&remote)).await.unwrap_or(Err(ProviderError::Timeout))?;
     let mut models = remote.wire.names(&list);
-    models.iter_mut().for_each(|name| remote.redactor.remove(name));
+    for name in &mut models {
+        remote.redactor.remove(name);
+    }
     let model = remote.wire.endpoint().model.clone();
     Ok(Probe { model_is_listed: models.contains(&model), model, models, latency: started.elapsed() })
 }

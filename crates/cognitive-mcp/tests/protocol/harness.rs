@@ -10,7 +10,7 @@ use cognitive_contract::ports::{
 };
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::load;
-use cognitive_mcp::{Admission, Extensions, McpBackend, McpServer, ToolSurface};
+use cognitive_mcp::{Admission, AdmissionFuture, Extensions, McpBackend, McpServer, ToolSurface};
 use cognitive_runtime::{Host, RunOptions};
 use cognitive_testkit::module_folder;
 use rmcp::ServiceExt as _;
@@ -130,8 +130,8 @@ impl McpBackend for TestBackend {
         !self.hidden.iter().any(|hidden| hidden == name)
     }
 
-    fn admit(&self, _: &Extensions) -> Result<Admission, Failure> {
-        Ok(Admission::new(RunOptions::default()))
+    fn admit<'a>(&'a self, _: &'a Extensions) -> AdmissionFuture<'a> {
+        Box::pin(async { Ok(Admission::new(RunOptions::default())) })
     }
 
     fn findings(&self, name: &str) -> Result<Value, Failure> {

@@ -174,7 +174,9 @@ impl RowChange {
             self.dropped,
             self.before.as_slice(),
         ];
-        values.iter().for_each(|value| feed(&mut hash, value));
+        for value in &values {
+            feed(&mut hash, value);
+        }
         hash.finalize().into()
     }
 }
