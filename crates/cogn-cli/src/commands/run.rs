@@ -299,7 +299,7 @@ fn explain_choices(args: &RunArgs, library: &Library, settings: &Settings) {
         Printer.detail("model", model);
     }
     if let Some(store) = &settings.store {
-        Printer.detail("recorded in", store.display());
+        Printer.detail("recorded in", cognitive_store::Store::shown(store).display());
     }
 }
 

@@ -1,7 +1,11 @@
 //! `/mcp`: agents pass the same guard as all other clients and receive the same envelope.
 
+use std::sync::Arc;
+
 use cognitive_http::config::ToolSurface;
+use cognitive_http::redis::RedisState;
 use cognitive_http::{ApiKey, ServerConfig};
+use cognitive_testkit::TestRedis;
 use serde_json::{Value, json};
 
 use crate::support::{ANSWER, Script, Server, client};
@@ -204,4 +208,49 @@ async fn a_session_belongs_to_the_key_that_opened_it() {
         "the one of the other key did not"
     );
     assert_eq!(send(delete, KEY, Some(&session), json!({})).await.status(), 204);
+}
+
+/// A request of an older protocol revision, without a session.
+async fn older(server: &Server, method: &str, params: Value) -> (u16, bool, Value) {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let request = client()
+        .post(server.url("/mcp"))
+        .bearer_auth(KEY)
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .header("mcp-protocol-version", "2025-06-18")
+        .body(body.to_string());
+    let response = request.send().await.unwrap();
+    let (status, has_session) =
+        (response.status().as_u16(), response.headers().contains_key("mcp-session-id"));
+    (status, has_session, last_message(&response.text().await.unwrap()))
+}
+
+// Behind a balancer each request of an agent may reach another server, and all of them count together.
+#[tokio::test]
+async fn agents_of_older_revisions_use_several_servers_as_one() {
+    let Some(redis) = TestRedis::start() else { return };
+    let mut servers = Vec::new();
+    for _ in 0..2 {
+        let mut config = keyed();
+        config.runs_per_minute = 3;
+        config.shared = Some(Arc::new(RedisState::connect(&redis.address(), None).await.unwrap()));
+        servers.push(Server::start(&Script::free(&ANSWER), "sync", config).await);
+    }
+    let hello = json!({
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
+    });
+    let (status, has_session, answer) = older(&servers[0], "initialize", hello).await;
+    assert_eq!((status, has_session), (200, false), "{answer}");
+    assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
+    let (_, _, listed) = older(&servers[1], "tools/list", json!({})).await;
+    assert_eq!(listed["result"]["tools"][0]["name"], "words", "{listed}");
+    let mut ran = 0;
+    for number in 0..8 {
+        let call = json!({ "name": "words", "arguments": { "text": format!("text {number}") } });
+        let (status, _, answer) = older(&servers[number % 2], "tools/call", call).await;
+        assert_eq!(status, 200, "{answer}");
+        ran += u32::from(answer["result"]["structuredContent"]["ok"] == true);
+    }
+    assert_eq!(ran, 3, "one rate for both servers");
 }
