@@ -285,7 +285,7 @@ mod tests {
         };
         assert_eq!((status_of(cost("no_price")), status_of(cost("no_books"))), (503, 503));
         assert_eq!(status_of(cost("reserved")), 429);
-        let response = self::failure(cost("reserved").with_detail("retry_after_seconds", 5.into()));
+        let response = failure(cost("reserved").with_detail("retry_after_seconds", 5.into()));
         assert_eq!(response.headers()["retry-after"], "5");
         assert_eq!(status_of(Failure::new(ErrorCode::CostLimitExceeded, "m")), 402);
         let parse = |source: &str| {

@@ -81,5 +81,7 @@ async fn load(group: &ServerGroup, connections: usize, time: Duration) -> client
     let loads = futures_util::future::join_all(loads).await;
     let per_second = loads.iter().map(|load| load.per_second).sum();
     let worst = |of: fn(&client::Load) -> f64| loads.iter().map(of).fold(0.0, f64::max);
-    client::Load { per_second, p50: worst(|load| load.p50), p99: worst(|load| load.p99) }
+    let count = loads.iter().map(|load| load.count).sum();
+    let (p50, p99) = (worst(|load| load.p50), worst(|load| load.p99));
+    client::Load { count, per_second, processor_micros: 0.0, p50, p99 }
 }

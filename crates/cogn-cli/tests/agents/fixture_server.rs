@@ -10,7 +10,7 @@ use cognitive_contract::Failure;
 use cognitive_contract::ports::{
     CallSink, DecodeMode, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
 };
-use cognitive_mcp::{Admission, Extensions, McpBackend, McpServer, ToolSurface};
+use cognitive_mcp::{Admission, AdmissionFuture, Extensions, McpBackend, McpServer, ToolSurface};
 use cognitive_runtime::{Host, RunOptions};
 use cognitive_testkit::{NamedModules, module_folder};
 use rmcp::model::{
@@ -65,8 +65,8 @@ impl McpBackend for FixtureBackend {
         &self.0
     }
 
-    fn admit(&self, _: &Extensions) -> Result<Admission, Failure> {
-        Ok(Admission::new(RunOptions::default()))
+    fn admit<'a>(&'a self, _: &'a Extensions) -> AdmissionFuture<'a> {
+        Box::pin(async { Ok(Admission::new(RunOptions::default())) })
     }
 
     fn findings(&self, name: &str) -> Result<Value, Failure> {

@@ -108,8 +108,8 @@ fn by_crate(profile: &str) -> HashMap<String, u64> {
 }
 
 /// Returns the part of a function, `(ID) NAME` or a known `(ID)`.
-fn part_of<'p>(named: &'p str, names: &mut HashMap<&'p str, String>) -> String {
-    let (id, name) = named.split_once(' ').unwrap_or((named, ""));
+fn part_of<'p>(function: &'p str, names: &mut HashMap<&'p str, String>) -> String {
+    let (id, name) = function.split_once(' ').unwrap_or((function, ""));
     if !name.is_empty() {
         names.insert(id, crate_of(name));
     }

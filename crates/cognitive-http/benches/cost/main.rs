@@ -7,6 +7,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "a benchmark prints and may panic"
@@ -15,6 +16,7 @@
 mod counts;
 mod scenarios;
 #[path = "../load/stub.rs"]
+#[expect(dead_code, reason = "connections are counted by the benchmark of the load")]
 mod stub;
 
 use std::fmt::Write as _;

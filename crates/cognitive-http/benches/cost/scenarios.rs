@@ -52,7 +52,9 @@ impl Provider for InProcess {
         sink: &'a mut dyn CallSink,
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
         Box::pin(async move {
-            PIECES.iter().for_each(|piece| sink.piece(piece));
+            for piece in PIECES {
+                sink.piece(piece);
+            }
             Ok(ModelEnd::complete("stub", DecodeMode::Prompt))
         })
     }

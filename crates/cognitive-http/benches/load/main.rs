@@ -174,7 +174,7 @@ async fn turn(server: &Server, request: &str) -> Load {
     client::load(&server.address, request, CONNECTIONS, WARMING).await;
     let before = server.processor_time();
     let mut load = client::load(&server.address, request, CONNECTIONS, TIME).await;
-    load.processor_micros = (server.processor_time() - before).as_secs_f64() * 1e6 / load.count;
+    load.processor_micros = server.processor_time().saturating_sub(before).as_secs_f64() * 1e6 / load.count;
     load
 }
 

@@ -40,7 +40,9 @@ impl RunArchive for StubArchive {
         let mut found = self.runs.iter().find(|details| details.run.run_id == run_id).cloned();
         if let Some(key) = key {
             found = found.filter(|details| details.run.key.as_deref() == Some(key));
-            found.iter_mut().for_each(|details| details.records.retain(|record| record["key"] == key));
+            if let Some(details) = &mut found {
+                details.records.retain(|record| record["key"] == key);
+            }
         }
         Ok(found)
     }

@@ -50,7 +50,7 @@ fn last_count(kind: Kind, act: Act) -> Option<(u64, u64)> {
 }
 
 fn events(events: &[String]) -> Reply {
-    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let body = events.iter().fold(String::new(), |body, event| body + "data: " + event + "\n\n");
     Reply::new("200 OK", "content-type: text/event-stream", &body)
 }
 

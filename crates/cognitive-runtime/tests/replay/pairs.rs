@@ -5,6 +5,7 @@
 //! other programs can judge them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -260,7 +261,7 @@ fn modules(random: &mut SeededRandom, about: &mut String) -> (NamedModules, Vec<
     let mut modules = NamedModules::default();
     let mut add = |name: &str, manifest: Value, prompt: &str, random: &mut SeededRandom| {
         let schema = schema(random);
-        about.push_str(&format!("{name}: {manifest} {schema}\n"));
+        writeln!(about, "{name}: {manifest} {schema}").unwrap();
         modules = std::mem::take(&mut modules).with(name, manifest, &schema, prompt);
     };
     let mut root = manifest(random);
@@ -330,7 +331,7 @@ fn case(number: u64) -> PairCase {
     let mut replies = BTreeMap::new();
     for name in names {
         let text = reply(&mut random);
-        about.push_str(&format!("{name} replies by {target:?} {decode:?} {finish:?}:\n{text}\n"));
+        writeln!(about, "{name} replies by {target:?} {decode:?} {finish:?}:\n{text}").unwrap();
         replies.insert(name.to_owned(), pieces(&text, &mut random));
     }
     let answering = FakeProvider::new(move |call, sink| {
