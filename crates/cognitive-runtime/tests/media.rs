@@ -275,6 +275,18 @@ fn cap_012_too_many_items_or_bytes_are_e1011() {
     assert_eq!(code(&world.run(json!({ "i": long }))), "E1011", "told before anything is decoded");
 }
 
+#[test]
+fn cap_012_an_item_of_exactly_the_limit_is_taken() {
+    let mut world = usual();
+    let item = inline("image/png", "UE5H");
+    for (largest, expected) in [(3, json!(true)), (2, json!(false))] {
+        world.host.media_limits.largest = largest;
+        let envelope = world.run(json!({ "i": item }));
+        assert_eq!(envelope["ok"], expected, "{largest}: {envelope}");
+        assert!(envelope["ok"] == true || code(&envelope) == "E1011", "{envelope}");
+    }
+}
+
 // CAP-011, CAP-002: the categories that runtime and provider accept, and no others.
 #[test]
 fn cap_002_011_a_kind_that_nobody_takes_is_e4011_before_it_is_fetched() {

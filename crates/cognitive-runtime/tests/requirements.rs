@@ -59,8 +59,14 @@ fn pol_012_more_input_than_the_module_allows_asks_no_model() {
     let envelope = ask(model.clone(), &manifest, "Do it.", json!({ "text": "word ".repeat(1_000) }));
     assert_eq!(envelope["error"]["code"], "E1005");
     assert_eq!(envelope["error"]["details"]["allowed_tokens"], 500);
-    assert!(envelope["error"]["details"]["counted_tokens"].as_u64().unwrap() > 1_250, "{envelope}");
+    let counted = envelope["error"]["details"]["counted_tokens"].as_u64().unwrap();
+    assert!(counted > 1_250, "{envelope}");
     assert_eq!(model.calls().len(), 0);
+    for (allowed, is_enough) in [(counted - 1, false), (counted, true)] {
+        let manifest = json!({ "runtime_requirements": { "max_input_tokens": allowed } });
+        let envelope = ask(model.clone(), &manifest, "Do it.", json!({ "text": "word ".repeat(1_000) }));
+        assert_eq!(envelope["ok"], is_enough, "{allowed} of {counted}: {envelope}");
+    }
 }
 
 #[test]
