@@ -37,6 +37,8 @@ const SEED: u64 = 20_261_119;
 const EXPLAINED: &str = "xtask/mutants.txt";
 /// Seconds that a test program may take beyond ten times its usual time. A mutant can make a loop endless.
 const PATIENCE: u64 = 60;
+/// The keys of mutants that do not compile, in the folder of the copy.
+const BROKEN: &str = "broken.txt";
 /// Rounds of compiling without mutants that do not compile. Each round hides the errors of later phases of the compiler.
 const ROUNDS: usize = 12;
 
@@ -84,15 +86,22 @@ struct TestProgram {
     reached: BTreeSet<usize>,
 }
 
-/// Runs `cargo xtask mutants [--list] [--sample N] [--seed N] [--jobs N]`. Returns the surviving mutants without a reason.
+/// Runs `cargo xtask mutants [--list] [--sample N] [--seed N] [--jobs N] [--skip PROGRAM,…] [--only NUMBER,…]`. `--skip`
+/// leaves out slow programs of tests, and `--only` runs single mutants. Returns the surviving mutants without a reason.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
     let (mut sample, mut seed, mut jobs, mut list) = (SAMPLE, SEED, 1, false);
+    let (mut skipped, mut only) = (BTreeSet::new(), BTreeSet::new());
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         let mut number =
             || rest.next().and_then(|text| text.parse().ok()).ok_or(format!("{word} needs a number"));
         match *word {
             "--list" => list = true,
+            "--skip" => skipped.extend(rest.next().into_iter().flat_map(|names| names.split(','))),
+            "--only" => {
+                let numbers = rest.next().into_iter().flat_map(|numbers| numbers.split(','));
+                only.extend(numbers.filter_map(|number| number.parse::<usize>().ok()));
+            }
             "--sample" => sample = usize::try_from(number()?).unwrap_or(usize::MAX),
             "--seed" => seed = number()?,
             "--jobs" => jobs = number()?.max(1),
@@ -112,6 +121,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
     let (sample, dropped) = compiled(&folder, &subjects, &order, sample)?;
     print(&format!("{} mutants of {}; {dropped} others do not compile\n", sample.len(), order.len()));
     let mut programs = programs(root, &folder)?;
+    programs.retain(|program| !skipped.contains(program.name.as_str()));
     let sites = numbers(&sample);
     let mut failed = Vec::new();
     for program in &mut programs {
@@ -129,6 +139,9 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
             scope.spawn(|| {
                 while let Some(place) = sample.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let number = sample.iter().position(|other| other == place).map_or(0, |index| index + 1);
+                    if !only.is_empty() && !only.contains(&number) {
+                        continue;
+                    }
                     // A switch asks by the number of the first mutant of its site.
                     let first = sites.get(&(place.0, place.1)).and_then(|all| all.first());
                     let verdict = verdict(&programs, number, first.map_or(number, |each| each.0));
@@ -316,7 +329,10 @@ fn compiled(
     order: &[MutantPlace],
     count: usize,
 ) -> Result<(Vec<MutantPlace>, usize), String> {
-    let mut broken = BTreeSet::new();
+    // Known from earlier runs: each round that writes other files builds everything again.
+    let known = fs::read_to_string(folder.join(BROKEN)).unwrap_or_default();
+    let is_known = |place: &MutantPlace| known.lines().any(|line| line == key(subjects, *place));
+    let mut broken: BTreeSet<MutantPlace> = order.iter().copied().filter(is_known).collect();
     for _ in 0..ROUNDS {
         let sample: Vec<MutantPlace> =
             order.iter().copied().filter(|place| !broken.contains(place)).take(count).collect();
@@ -358,6 +374,8 @@ fn compiled(
             }
         }
         if found.is_empty() {
+            let keys: Vec<&str> = broken.iter().map(|place| key(subjects, *place)).collect();
+            put(&folder.join(BROKEN), keys.join("\n").as_bytes())?;
             return if unplaced.is_empty() { Ok((sample, broken.len())) } else { Err(unplaced) };
         }
         broken.extend(found);
