@@ -369,9 +369,14 @@ impl PairCase {
             return serde_json::to_value(&envelope).unwrap();
         }
         let log: Vec<Value> = sent.iter().map(|chunk| serde_json::to_value(chunk).unwrap()).collect();
-        let found = check_log(&log);
-        assert!(found.is_empty() || log.last().is_some_and(is_ruled), "{found:?}\n{}", self.about);
-        let mut value = serde_json::to_value(assemble(log)).unwrap();
+        // Without the module, a reader of chunks does not know the ruled forms.
+        let mut value = match log.last().filter(|last| is_ruled(last)) {
+            Some(last) => last.clone(),
+            None => {
+                assert!(check_log(&log).is_empty(), "{:?}\n{}", check_log(&log), self.about);
+                serde_json::to_value(assemble(log)).unwrap()
+            }
+        };
         for member in ["streaming", "session_id"] {
             value.as_object_mut().unwrap().shift_remove(member);
         }
