@@ -92,7 +92,7 @@ fn the_audit_counts_a_composition_once() {
         assert_eq!(total[member], usage[member], "{member}");
     }
     let shown = run.cogn(&["audit", "stats"]).all();
-    assert!(shown.contains("1 part counted only in the rows above"), "{shown}");
+    assert!(shown.contains("the rows above also count its 1 part"), "{shown}");
     let part = run.json(&["audit", "stats", "--module", "summarizer", "--json"]);
     assert_eq!((&part["total"]["runs"], &part["total"]["cost"]), (&json!(1), &json!(0.018)));
     let whole_runs = run.cogn(&["audit", "export"]).lines().into_iter();

@@ -41,6 +41,7 @@ await scenario(async () => {
   const page = await newPage();
   await hostilePicture(page);
   await visit(page, "/run/hostile");
+  await page.locator('[data-path="/text"]').getByRole("textbox").waitFor();
   await page.keyboard.press("Control+Enter");
   const envelope = page.getByRole("article", { name: "Envelope" });
   await succeeded(page);
