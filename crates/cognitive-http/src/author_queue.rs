@@ -120,6 +120,7 @@ mod tests {
         let started = tokio::time::Instant::now();
         assert!(waiting.remove(0).await.is_err());
         assert_eq!(started.elapsed(), PATIENCE);
+        drop(waiting);
         running.pop();
         assert!(queue.enter(&eve).await.is_ok(), "a share that became free");
     }
