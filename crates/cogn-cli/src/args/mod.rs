@@ -210,7 +210,7 @@ pub(crate) enum Command {
     Mcp(commands::mcp::McpArgs),
     /// Register the durable worker with its server
     Deploy(commands::deploy::DeployArgs),
-    /// Copy the database to a server or back, or back up a file
+    /// Copy the database from a file to a server, or back
     Store(commands::store::StoreArgs),
     /// Show what this runtime can do, as JSON
     Capabilities(commands::capabilities::CapabilitiesArgs),

@@ -9,6 +9,7 @@ use cognitive_store::{Store, StoreCopy, StoreError, StoreOptions, Verification};
 use serde_json::json;
 
 use super::fail;
+use crate::figures::counted;
 use crate::printer::{Exit, Printer};
 use crate::text_table::TextTable;
 
@@ -96,7 +97,9 @@ fn show_backup(args: &BackupArgs, found: &Verification, printer: &Printer) -> Re
     if args.json {
         printer.json(&json!({ "ok": found.is_whole(), "file": args.file, "verification": found }));
     } else {
-        printer.out(format!("{file}: {} records in {} chains", found.records, found.chains));
+        let [records, chains] =
+            [(found.records, "record"), (found.chains, "chain")].map(|(count, word)| counted(count, word));
+        printer.out(format!("{file}: {records} in {chains}"));
     }
     match found.breaches.first() {
         None => Ok(()),
