@@ -35,6 +35,11 @@ pub(crate) const NAMES: [&str; 9] = [
     "runtime, PostgreSQL",
 ];
 
+/// Returns whether a scenario records its runs, which takes a second thread.
+pub(crate) fn has_audit(name: &str) -> bool {
+    matches!(name, "runtime, SQLite" | "runtime, PostgreSQL")
+}
+
 /// The runs in flight with an audit.
 const IN_FLIGHT: usize = 16;
 
@@ -108,6 +113,7 @@ async fn requests(name: &str, count: usize, place: &str) {
             let store: Arc<dyn AuditLog> = Arc::new(Store::open(Path::new(place)).unwrap());
             host.audit =
                 Some(Arc::new(Background::new(store, |reason| eprintln!("not recorded: {reason}")).unwrap()));
+            assert!(has_audit(name), "unknown scenario: {name}");
             for _ in 0..count / IN_FLIGHT {
                 let runs = (0..IN_FLIGHT).map(|_| async {
                     assert!(run(&host, ask(), &mut NullSink).await.ok());
