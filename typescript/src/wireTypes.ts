@@ -15,14 +15,17 @@ export interface Meta {
   confidence: number;
   /** The share of answers with such a confidence that people found right, once there are enough decisions. */
   calibrated_confidence?: number;
-  /** The harm that acting on the answer could do. */
+  /** The harm that acting on the answer could do. `high` in a failure of the runtime means that nothing may act on it, and says nothing about the input. */
   risk: "none" | "low" | "medium" | "high";
   /** One line for logs and review cards. */
   explain: string;
+  /** The id of the run in audit records and traces. */
   trace_id?: string;
   /** provider/model */
   model?: string;
+  /** The time of the whole run in milliseconds, with checks, media, parts and waiting. */
   latency_ms?: number;
+  /** The part of the run's `latency_ms` that was spent in calls of models. */
   processing_time_ms?: number;
   usage?: Usage;
   media_processed?: Array<unknown>;
@@ -142,14 +145,17 @@ export interface OpeningMeta {
   confidence: number | null;
   /** The share of answers with such a confidence that people found right, once there are enough decisions. */
   calibrated_confidence?: number;
-  /** The harm that acting on the answer could do. */
+  /** The harm that acting on the answer could do. `high` in a failure of the runtime means that nothing may act on it, and says nothing about the input. */
   risk: "none" | "low" | "medium" | "high";
   /** One line for logs and review cards. */
   explain: string;
+  /** The id of the run in audit records and traces. */
   trace_id?: string;
   /** provider/model */
   model?: string;
+  /** The time of the whole run in milliseconds, with checks, media, parts and waiting. */
   latency_ms?: number;
+  /** The part of the run's `latency_ms` that was spent in calls of models. */
   processing_time_ms?: number;
   usage?: Usage;
   media_processed?: Array<unknown>;
@@ -247,6 +253,8 @@ export interface ModuleSummary {
   responsibility?: string;
   response_mode?: string;
   valid: boolean;
+  /** True for a module that is a part of the program. */
+  bundled: boolean;
 }
 
 /** Manifest and schema of a module. */

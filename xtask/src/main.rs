@@ -1,5 +1,6 @@
-//! Maintenance: generated pages and the rules of this repository. `cargo xtask generate` writes the pages and
-//! `cargo xtask prose` measures the language, and `cargo xtask mutants` the tests. `cargo test` fails while a page is stale or a rule is broken.
+//! Maintenance: generated pages and the rules of this repository. `cargo xtask generate` writes the pages. `cargo xtask
+//! prose` measures the language, `cargo xtask mutants` the tests, and `cargo xtask eval-public` the embedded models on
+//! public sets. `cargo test` fails while a page is stale or a rule is broken.
 
 #[cfg(test)]
 mod book;
@@ -17,6 +18,7 @@ mod page;
 mod platforms;
 mod prose;
 mod public_api;
+mod public_sets;
 mod tests_index;
 #[cfg(test)]
 mod tidy;
@@ -41,9 +43,10 @@ fn main() -> ExitCode {
         ["prose"] => prose(false),
         ["prose", "--list"] => prose(true),
         ["mutants", words @ ..] => mutants::run(&root(), words),
+        ["eval-public", rest @ ..] => public_sets::run(rest),
         _ => {
             say(
-                "usage: cargo xtask generate\n       cargo xtask prose [--list]\n       cargo xtask mutants [--list] [--sample N] [--seed N] [--jobs N]",
+                "usage: cargo xtask generate\n       cargo xtask prose [--list]\n       cargo xtask mutants [--list] [--sample N] [--seed N] [--jobs N]\n       cargo xtask eval-public DIR [--half first|second] [--model NAME]",
             );
             return ExitCode::from(2);
         }

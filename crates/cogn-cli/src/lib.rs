@@ -114,7 +114,7 @@ pub fn main() -> ExitCode {
         Command::Model(args) => commands::model::model(args, &wiring::environment, &printer),
         Command::Serve(args) => commands::serve::serve(args, &wiring::library(), &printer),
         Command::Studio(args) => commands::studio::studio(args, &wiring::library(), &printer),
-        Command::Mcp(args) => commands::mcp::mcp(args, &wiring::library(), &printer),
+        Command::Mcp(args) => commands::mcp::mcp(args, &printer),
         Command::Deploy(args) => commands::deploy::deploy(args, &printer),
         Command::Store(args) => commands::store::store(args, |back_up| database(back_up, &printer), &printer),
         Command::Capabilities(args) => {

@@ -210,7 +210,8 @@ fn there_already(path: &Path) -> Failure {
         .suggest("Name another one with `-o`, or replace it with `--restart`")
 }
 
-fn unreadable_rows(path: &Path, error: &io::Error) -> Failure {
+/// The failure of a file of rows that cannot be read.
+pub(crate) fn unreadable_rows(path: &Path, error: &io::Error) -> Failure {
     Failure::new(ErrorCode::InvalidReference, format!("cannot read `{}`: {error}", path.display()))
         .suggest("Check the path and the format: `.jsonl`, `.csv` or `.parquet`")
 }

@@ -30,6 +30,7 @@ pub async fn run(
     mut hear: impl FnMut(&BatchProgress) + Send,
 ) -> Result<BatchSummary, Failure> {
     let started = Instant::now();
+    plan.mapping.check(&plan.rows)?;
     let folder = BatchFolder::open(&plan)?;
     let log = AnswerLog::open(&folder.places, folder.rows, plan.dedupe)
         .map_err(|error| batch_folder::unusable(&folder.path, &error))?;

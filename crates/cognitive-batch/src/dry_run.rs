@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use std::io;
 
 use cognitive_contract::money::Money;
-use cognitive_contract::{ErrorCode, Failure, Module};
+use cognitive_contract::{Failure, Module};
 use cognitive_ports::prices::ModelPrice;
 use cognitive_runtime::cost::{ceiling_for_text, price_of};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::{Host, RunOptions, preview};
 use serde::Serialize;
 
+use crate::batch_folder::unreadable_rows;
 use crate::row_input::RowMapping;
 use crate::row_source::RowFile;
 
@@ -53,10 +54,8 @@ pub fn estimate(
     module: &Module,
     options: &RunOptions,
 ) -> Result<BatchEstimate, Failure> {
-    look(rows, mapping, host, module, options).map_err(|error| {
-        Failure::new(ErrorCode::InvalidReference, format!("cannot read `{}`: {error}", rows.path.display()))
-            .suggest("Check the path and the format: `.jsonl`, `.csv` or `.parquet`")
-    })
+    mapping.check(rows)?;
+    look(rows, mapping, host, module, options).map_err(|error| unreadable_rows(&rows.path, &error))
 }
 
 fn look(

@@ -1,15 +1,16 @@
 //! Maps the members of a row to the input and the id of a run. A text cell becomes JSON if the contract
 //! accepts that, else a string; an empty cell becomes no member.
 
-use cognitive_contract::text::hex;
+use cognitive_contract::text::{cut, hex};
 use cognitive_contract::{ErrorCode, Failure, Module, numbers};
 use cognitive_runtime::host::RunInput;
 use cognitive_runtime::receipt::canonical_sha256;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::batch_folder::unreadable_rows;
 use crate::journal::ShortHash;
-use crate::row_source::RawRow;
+use crate::row_source::{RawRow, RowFile};
 
 /// The mapping from a row to an input.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +39,20 @@ pub(crate) struct ReadyRow {
 }
 
 impl RowMapping {
+    /// Refuses a mapping to a column that the file does not have: every row would lack the same member.
+    pub(crate) fn check(&self, rows: &RowFile) -> Result<(), Failure> {
+        let mapped = self.members.iter().map(|(member, column)| (column, format!("--map {member}={column}")));
+        let named: Vec<(&String, String)> =
+            mapped.chain(self.id.iter().map(|id| (id, format!("--id {id}")))).collect();
+        let wanted: Vec<&str> = named.iter().map(|(column, _)| column.as_str()).collect();
+        let missing = rows.missing_column(&wanted).map_err(|error| unreadable_rows(&rows.path, &error))?;
+        let Some((missing, columns)) = missing else { return Ok(()) };
+        let option = named.iter().find(|(column, _)| *column == missing).map_or("", |(_, option)| option);
+        let message = format!("no row of `{}` has the column of `{option}`", rows.path.display());
+        let columns: Vec<String> = columns.iter().map(|name| format!("`{}`", cut(name, 80))).collect();
+        Err(unusable(message).suggest(format!("The columns are {}", columns.join(", "))))
+    }
+
     /// The identity of the mapping, to detect changes.
     pub(crate) fn fingerprint(&self) -> Value {
         json!({ "id": self.id, "members": self.members, "fixed": self.fixed })

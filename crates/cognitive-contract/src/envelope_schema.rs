@@ -88,14 +88,24 @@ fn meta() -> Value {
                 "description": "The share of answers with such a confidence that people found right, once \
                      there are enough decisions.",
             },
-            "risk": { "enum": Risk::WORDS, "description": "The harm that acting on the answer could do." },
+            "risk": {
+                "enum": Risk::WORDS,
+                "description": "The harm that acting on the answer could do. `high` in a failure of the runtime means that \
+                     nothing may act on it, and says nothing about the input.",
+            },
             "explain": {
                 "type": "string", "maxLength": EXPLAIN_LIMIT, "description": "One line for logs and review cards.",
             },
-            "trace_id": { "type": "string" },
+            "trace_id": { "type": "string", "description": "The id of the run in audit records and traces." },
             "model": { "type": "string", "description": "provider/model" },
-            "latency_ms": { "type": "number", "minimum": 0 },
-            "processing_time_ms": { "type": "integer", "minimum": 0 },
+            "latency_ms": {
+                "type": "number", "minimum": 0,
+                "description": "The time of the whole run in milliseconds, with checks, media, parts and waiting.",
+            },
+            "processing_time_ms": {
+                "type": "integer", "minimum": 0,
+                "description": "The part of the run's `latency_ms` that was spent in calls of models.",
+            },
             "usage": { "description": "Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`; with a price, `cost` in `currency`." },
             "media_processed": { "type": "array" },
             "media_validation": { "type": "object" },

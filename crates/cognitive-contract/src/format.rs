@@ -81,7 +81,9 @@ impl Format {
         match self {
             Self::V0 => Some("module format v0 is deprecated; its migration needs a manual review"),
             Self::V1 => Some("module format v1 is deprecated since 2025-12-01; run `cogn migrate`"),
-            Self::V21 => Some("module format v2.1 is legacy, deprecated from 2026-12-01; run `cogn migrate`"),
+            Self::V21 => Some(
+                "module format v2.1 is deprecated from 2026-12-01: add `tier` to `module.yaml`, or run `cogn migrate`",
+            ),
             Self::V22 | Self::V25 => None,
         }
     }

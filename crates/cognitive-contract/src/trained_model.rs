@@ -226,6 +226,19 @@ pub struct TrainingReport {
     pub left_out: BTreeMap<String, String>,
     /// The number of cases that were too long for the model.
     pub too_long: usize,
+    /// The results of each answer, by dotted path below `data`; empty where the candidates differ from input to input.
+    pub classes: BTreeMap<String, Vec<ClassResult>>,
+}
+
+/// The cases of one answer of a decision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClassResult {
+    /// The listed value, or one of [`FOUND`].
+    pub class: String,
+    /// The number of cases with this answer.
+    pub cases: usize,
+    /// The number of those that cross-validation got right.
+    pub right: usize,
 }
 
 #[cfg(test)]

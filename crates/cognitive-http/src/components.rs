@@ -149,7 +149,7 @@ mod tests {
     /// The names that generated clients use.
     const NAMES: &str = "
         AnyInput ArchivedRun CalibrationReport CaseList CaseRequest CheckRequest Checkpoint Chunk
-        ChunkType CustomValue DataSnapshot DecisionRequest DeltaText FailedChunk Failure FinalChunk
+        ChunkType CreateRequest CustomValue DataSnapshot DecisionRequest DeltaText FailedChunk Failure FinalChunk
         FindingList Health Heartbeat JudgeRequest KeptCase LoginRequest Meta ModelList ModuleCase
         ModuleDetail ModuleFiles ModuleFinding ModuleList ModuleSummary ModuleVersion NamedModel
         NamedRun OpeningChunk OpeningMeta PreviewedCall ProgressChunk Readiness Recovery ReplayRequest RequestOptions

@@ -104,7 +104,7 @@ const PAST_RUNS: OperationAccess = OperationAccess::History(KeyRole::Run);
 const REVIEW: OperationAccess = OperationAccess::Role(KeyRole::Review);
 
 /// All operations. The router, the methods in `Allow`, span names and `/openapi.json` are derived from this table.
-pub(crate) static OPERATIONS: [Operation; 47] = operations! {
+pub(crate) static OPERATIONS: [Operation; 48] = operations! {
     post "/api/run/{module}" RUN Some(told("startRun", "runs", "Run a module").takes(shape::<routes::InputBody>)) => routes::run_named;
     post "/v1/modules/{module}/execute" RUN Some(told("executeModule", "runs", "Run a module").takes(shape::<routes::InputBody>)) => routes::run_named;
     post "/run" RUN Some(told("startNamedRun", "runs", "Run the module that the body names")
@@ -143,6 +143,8 @@ pub(crate) static OPERATIONS: [Operation; 47] = operations! {
     get "/v1/models" AUTHOR Some(told("listModels", "studio", "The models that a run may name").gives(shape::<models::ModelList>)) => models::list;
     post "/v1/modules/{module}/preview" AUTHOR Some(told("previewRun", "studio", "The prompt of a run and its maximum cost, without running it")
         .takes(shape::<routes::InputBody>).gives(shape::<preview::RunPreview>)) => preview::show;
+    post "/v1/modules" AUTHOR Some(told("createModule", "studio", "Create a module from a template")
+        .takes(shape::<module_files::CreateBody>).gives(shape::<SavedModule>)) => module_files::create;
     get "/v1/modules/{module}/files" AUTHOR Some(told("getFiles", "studio", "The files of a module, with validation findings")
         .gives(shape::<module_files::ShownFiles>)) => module_files::files;
     put "/v1/modules/{module}/files" AUTHOR Some(told("saveFiles", "studio", "Change files of a module, all or none")

@@ -68,6 +68,8 @@ struct ModuleSummary<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_mode: Option<&'static str>,
     valid: bool,
+    /// True for a module that is a part of the program.
+    bundled: bool,
 }
 
 /// Manifest and schema of a module.
@@ -157,6 +159,7 @@ impl PerModule for ModulesList {
             responsibility: Some(&module.manifest.responsibility),
             response_mode: Some(module.manifest.response.mode.word()),
             valid: true,
+            bundled: module.folder.is_none(),
         };
         (text(&line), body_limit(shared, &module))
     }

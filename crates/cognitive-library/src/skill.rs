@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use cognitive_contract::manifest::{InputModality, Manifest};
 use cognitive_contract::text::cut;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::{Value, json};
@@ -67,7 +68,7 @@ fn page(module: &Module, example: Option<&Value>) -> String {
         "\n## Run it\n\nWrite the input into a file and run the module that lies beside this page:\n\n```sh\ncogn run assets/{name} input.json\n```\n\n\
          `assets/{name}/schema.json` describes the input under `input` and the answer under `data`. An input looks like this:\n\n\
          ```json\n{input}\n```\n\n\
-         `cogn` needs no key: without a configured provider its embedded model answers. `cogn doctor` says what is configured.\n\n\
+         {} `cogn doctor` says what is configured.\n\n\
          ## Read the answer\n\nOne JSON object comes back, the envelope.\n\n\
          1. `ok` says whether there is an answer.\n\
          2. `meta.confidence` (0 to 1) and `meta.risk` (none, low, medium, high) say how far to trust it. Ask a person before you act on an \
@@ -75,9 +76,25 @@ fn page(module: &Module, example: Option<&Value>) -> String {
          3. `data` is the answer, `data.rationale` its reasons. `meta.warnings` says what was repaired.\n\
          4. Without an answer, `error.code` and `error.suggestion` say what happened and what to do; `cogn explain CODE` says more. \
          `partial_data` may hold what there is.\n\n\
-         Hand the values on as they are. Do not fill in what the envelope does not say.\n"
+         Hand the values on as they are. Do not fill in what the envelope does not say.\n",
+        model_note(manifest),
     );
     page
+}
+
+/// Returns which model can answer. The embedded ones read no media, and only a large one reasons.
+fn model_note(manifest: &Manifest) -> String {
+    let required = &manifest.runtime_requirements.required_capabilities;
+    let missing = |name: &&String| ["long_context", "function_calling", "vision"].contains(&name.as_str());
+    if manifest.modalities.input.iter().any(|each| *each != InputModality::Text) {
+        "Needs a configured service whose model reads media; the embedded model reads text alone.".to_owned()
+    } else if let Some(missing) = required.iter().find(missing) {
+        format!("Needs a configured service: the embedded model lacks `{missing}`.")
+    } else if required.iter().any(|name| name == "reasoning") {
+        "Needs no key with an embedded model of a billion parameters or more, such as qwen-1.5b.".to_owned()
+    } else {
+        "Needs no key: without a configured provider its embedded model answers.".to_owned()
+    }
 }
 
 /// Writes each value as JSON, which YAML accepts, so no text of a manifest can become a key. Mappings are block style,
@@ -92,7 +109,7 @@ fn front_matter(module: &Module) -> String {
          cognitive-digest: {}\nallowed-tools: {}\n",
         json!(manifest.name),
         json!(description),
-        json!("Needs the program cogn. Works offline with its embedded model."),
+        json!(format!("Needs the program cogn. {}", model_note(manifest))),
         json!(manifest.version),
         json!(manifest.tier.word()),
         json!(format!("sha256:{}", module.digest.module)),
@@ -104,6 +121,20 @@ fn front_matter(module: &Module) -> String {
 mod tests {
     use super::*;
     use crate::load;
+
+    #[test]
+    fn a_skill_names_the_model_that_its_module_needs() {
+        let noted = |more: Value| {
+            let mut manifest = json!({ "name": "m", "version": "1.0.0", "responsibility": "r" });
+            manifest.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            model_note(&Manifest::from_value(&manifest, cognitive_contract::Format::V25).unwrap())
+        };
+        assert!(noted(json!({})).contains("no key"));
+        assert!(noted(json!({ "modalities": { "input": ["text", "image"] } })).contains("reads media"));
+        let requiring = |name: &str| json!({ "runtime_requirements": { "required_capabilities": [name] } });
+        assert!(noted(requiring("vision")).contains("lacks `vision`"));
+        assert!(noted(requiring("reasoning")).contains("a billion parameters"));
+    }
 
     fn module(name: &str, responsibility: &str) -> (Folder, Module) {
         let files = BTreeMap::from([

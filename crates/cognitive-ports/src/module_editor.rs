@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cognitive_contract::failure::Failure;
-use cognitive_contract::manifest::{Allow, AllowedTools, Manifest, ToolPolicy};
+use cognitive_contract::manifest::{Allow, AllowedTools, Manifest, Tier, ToolPolicy};
 use cognitive_contract::module::Module;
 use cognitive_contract::recorded_reply::RecordedReply;
 use schemars::JsonSchema;
@@ -110,6 +110,10 @@ pub trait ModuleEditor: Send + Sync {
 
     /// Loads one version by id. Like a draft, it may have no more rights than the current one.
     fn version(&self, module: &str, id: &str) -> Result<Arc<Module>, Failure>;
+
+    /// Creates a module from the shortest template, in the first searched folder that may be changed. (E4007 if there is
+    /// none)
+    fn create(&self, module: &str, tier: Tier, before: BeforeChange<'_>) -> Result<SavedModule, Failure>;
 
     /// Writes the files, all or none. `hash` is the hash of the folder that the change is based on; if the
     /// folder has changed since, nothing is written. (E4007 if the folder is not editable)

@@ -179,7 +179,8 @@ impl<'a> RunRecord<'a> {
         lineage: &Lineage,
     ) -> Self {
         let is_recorded = host.audit.is_some() && host.audit_payloads;
-        let has_rules = host.review.as_ref().is_some_and(|review| !review.rules.is_empty());
+        let has_rules =
+            !host.is_experimental && host.review.as_ref().is_some_and(|review| !review.rules.is_empty());
         let is_kept = is_recorded || (has_rules && lineage.is_empty());
         Self {
             audit: RunAudit::new(host, request),
@@ -265,6 +266,9 @@ impl<'a> RunRecord<'a> {
         record.model = self.model();
         record.receipt = serde_json::to_value(&self.receipt).unwrap_or_default();
         if let Value::Object(members) = &mut record.receipt {
+            if run.host.is_experimental {
+                members.insert("experiment".to_owned(), json!(true));
+            }
             if was_cancelled(envelope) {
                 members.insert("end".to_owned(), json!("cancelled"));
             }

@@ -70,6 +70,8 @@ pub struct Host {
     pub spending: Option<Spending>,
     /// The rules that select runs for review, and the earlier decisions.
     pub review: Option<Reviewing>,
+    /// Set for runs that try something out; see [`Host::for_experiments`].
+    pub(crate) is_experimental: bool,
     /// The journal of the answers of a run's parts. It belongs to one run, and so does a host that has one.
     pub journal: Option<Arc<dyn PartJournal>>,
 }
@@ -177,8 +179,16 @@ impl Host {
             prices: PriceTable::built_in(),
             spending: None,
             review: None,
+            is_experimental: false,
             journal: None,
         }
+    }
+
+    /// Returns the same host for runs of an author who tries something out. Their records are marked, and none of them is
+    /// queued for review: a decision about it would count as one about a real answer.
+    #[must_use]
+    pub fn for_experiments(&self) -> Self {
+        Self { is_experimental: true, ..self.clone() }
     }
 
     /// Returns the same host with one model for every module. It overrides the models of single modules.

@@ -39,6 +39,9 @@ pub(crate) fn calibrate(envelope: &mut Envelope, record: &RunRecord<'_>) {
 /// parts of a composition are judged with the whole.
 pub(crate) async fn queue(envelope: &mut Envelope, record: &mut RunRecord<'_>) {
     let Some(review) = record.host().review.as_ref().filter(|_| record.is_root()) else { return };
+    if record.host().is_experimental {
+        return;
+    }
     let model = record.model();
     let facts = ReviewFacts { module: record.module(), model: &model, envelope };
     let Some(rule) = review.rules.first_match(facts) else { return };

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cognitive_contract::lock::Lock;
-use cognitive_contract::manifest::Manifest;
+use cognitive_contract::manifest::{Manifest, Tier};
 use cognitive_contract::text::cut;
 use cognitive_contract::{ErrorCode, Failure, Module};
 use cognitive_library::folder::TEXT_LIMIT;
+use cognitive_library::init::{self, InitError, Template};
 use cognitive_library::validate::{ExpectationReader, Mode};
 use cognitive_library::{
     Finding, Folder, Library, ModuleLoadError, ValidationReport, ValidationSurroundings, change_folder,
@@ -255,6 +256,31 @@ impl ModuleEditor for FolderEditor {
         Ok(Arc::new(past))
     }
 
+    fn create(&self, module: &str, tier: Tier, before: BeforeChange<'_>) -> Result<SavedModule, Failure> {
+        let template = Template::new(module, tier);
+        // Before anything is recorded: the name must follow the rules.
+        init::files(&template).map_err(|error| uncreated(&error))?;
+        let _one_at_a_time = self.changing.lock();
+        if self.library.find(module).is_ok() {
+            let message = format!("a module of this name exists: `{module}`");
+            return Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Choose another name"));
+        }
+        let is_editable = |place: &&PathBuf| {
+            let real = place.canonicalize();
+            real.is_ok_and(|real| self.editable.iter().any(|allowed| real.starts_with(allowed)))
+        };
+        let Some(place) = self.library.places().iter().map(|(_, place)| place).find(is_editable) else {
+            let message = "no folder of modules may be changed on this server";
+            return Err(Failure::new(ErrorCode::PermissionDenied, message)
+                .suggest("Start the server with `--edit cognitive/modules`")
+                .suggest_remotely("Ask the server operator to allow changes"));
+        };
+        before()?;
+        init::create(place, &template).map_err(|error| uncreated(&error))?;
+        let folder = self.folder(module)?;
+        Ok(SavedModule { hash: folder_hash(&files_of(&folder)?), findings: self.findings(&folder) })
+    }
+
     fn save(
         &self,
         module: &str,
@@ -273,6 +299,15 @@ impl ModuleEditor for FolderEditor {
         let hash = change_folder(&place, hash, files, before)?;
         Ok(SavedModule { hash, findings: self.findings(&folder) })
     }
+}
+
+/// The failure of a module that could not be created.
+fn uncreated(error: &InitError) -> Failure {
+    let code = match error {
+        InitError::Write { .. } => ErrorCode::InternalError,
+        _ => ErrorCode::InvalidInput,
+    };
+    Failure::new(code, error.to_string()).suggest(error.hint())
 }
 
 /// Adds a label to a version.

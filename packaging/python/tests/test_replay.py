@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import runpy
 import threading
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,15 @@ def test_007_recorded_replies_answer_and_nobody_else(recorded: Path, runtime: co
             assert words(runtime, 1, 2) == ["one", "two"]
         assert words(runtime, 2) == ["E4001"]
     assert "a model was asked" in runtime.run("tiny", {"q": 1})["error"]["message"]
+
+
+def test_a_relative_folder_starts_at_the_file_that_names_it(
+    recorded: Path, runtime: cogn.Runtime, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ["import cogn", "", '@cogn.replay("tests")', "def word(runtime):", '    return runtime.run("tiny", {"q": 1}).data["word"]']
+    write(recorded, {"program.py": "\n".join(lines)})
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert runpy.run_path(str(recorded / "program.py"))["word"](runtime) == "one"
 
 
 def test_a_reply_is_read_in_the_dialect_that_was_recorded_with_it_d_18(recorded: Path, runtime: cogn.Runtime) -> None:

@@ -95,6 +95,7 @@ export async function modules(): Promise<ModuleSummary[]> {
   const answer = await ask<ModuleSummary[] | { modules: ModuleSummary[] }>("api/modules");
   return Array.isArray(answer) ? answer : answer.modules;
 }
+export const createModule = (called: string, tier: string) => post<{ hash: string }>("v1/modules", { name: called, tier });
 export const module = (of: string) => ask<ModuleDescription>(`api/modules/${name(of)}`);
 export const models = async () => (await ask<{ models: Model[] }>("v1/models")).models;
 export const plan = (of: string) => ask<Plan>(`v1/modules/${name(of)}/plan`);

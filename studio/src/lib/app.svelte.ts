@@ -51,8 +51,10 @@ export function closeNotice(id: number): void {
   app.notices = app.notices.filter((each) => each.id !== id);
 }
 
+/** Own modules come before those of the program, each group by name. */
 export async function loadModules(): Promise<void> {
-  app.modules = await api.modules();
+  const found = await api.modules();
+  app.modules = found.toSorted((one, other) => Number(one.bundled ?? false) - Number(other.bundled ?? false));
 }
 
 export async function countOpen(): Promise<void> {

@@ -73,3 +73,11 @@ export function riskWord(risk: Json | undefined): string {
 export function plural(number: number, one: string, many = `${one}s`): string {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
+
+/** Rewords a suggestion for programs for users of the page. */
+export function forThePage(suggestion: string): string {
+  return suggestion
+    .replace(/`GET \/api\/modules\/[^`]+` shows the module's input/g, "*Modules* shows the module's input")
+    .replace(/`GET \/api\/modules` lists (all|the) modules/g, "*Modules* lists them")
+    .replace(/`GET \/v1\/models` lists [a-z ]+/g, "The list of models shows them");
+}

@@ -92,6 +92,8 @@ export interface ModuleSummary {
   tier?: string;
   responsibility?: string;
   response_mode?: string;
+  /** Part of the program, and not of the project or the user. */
+  bundled?: boolean;
 }
 
 export type Schema = boolean | { [keyword: string]: unknown };

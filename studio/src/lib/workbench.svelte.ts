@@ -32,8 +32,10 @@ class Workbench {
   parts = $state<Record<string, PartState>>({});
   private stopper = new AbortController();
   private inputs: Record<string, string> = {};
+  /** The input of the envelope, as it was sent. */
+  asked = $state.raw<{ id: string; text: string; value: Json } | null>(null);
   /** Counts the requests; only the result of the last one is used. */
-  private asked = 0;
+  private choices = 0;
 
   /** The input contract. It includes the context of the manifest if the schema does not describe it. */
   get schema(): Schema {
@@ -63,8 +65,8 @@ class Workbench {
     if (this.module === name && this.failure === null && input === undefined) return;
     if (this.description !== null) this.inputs[this.module] = this.input.text;
     this.stop();
-    this.asked += 1;
-    const mine = this.asked;
+    this.choices += 1;
+    const mine = this.choices;
     this.module = name;
     this.description = null;
     this.plan = null;
@@ -74,17 +76,17 @@ class Workbench {
     this.parts = {};
     try {
       const [description, plan] = await Promise.all([api.module(name), app.may("author") ? api.plan(name).catch(() => null) : null]);
-      if (this.asked !== mine) return;
+      if (this.choices !== mine) return;
       this.description = description;
       this.plan = plan !== null && plan.pattern !== "none" ? plan : null;
       this.input.setText(input ?? this.inputs[name] ?? "");
       if (this.input.text.trim() === "") this.input.setValue(beginning(this.schema, this.root));
     } catch (thrown) {
-      if (this.asked !== mine) return;
+      if (this.choices !== mine) return;
       this.failure = api.failureOf(thrown);
       // A broken module can still be run as the draft that repairs it.
       const mended = this.draft === null ? null : await described(name, this.draft);
-      if (this.asked !== mine || mended === null) return;
+      if (this.choices !== mine || mended === null) return;
       this.description = mended;
       this.input.setText(input ?? this.inputs[name] ?? "");
       if (this.input.text.trim() === "") this.input.setValue(beginning(this.schema, this.root));
@@ -110,6 +112,7 @@ class Workbench {
     const signal = this.stopper.signal;
     this.running = true;
     this.envelope = null;
+    this.asked = { id: "input", text: this.input.text, value: this.input.value ?? null };
     this.live = null;
     this.percent = 0;
     this.stage = "asking";

@@ -2,7 +2,7 @@
 //! takes media.
 
 use cognitive_contract::json;
-use cognitive_contract::{ErrorCode, Failure, Module, numbers};
+use cognitive_contract::{ErrorCode, Failure, Module, numbers, text};
 use cognitive_runtime::host::RunInput;
 use serde_json::{Map, Value, json};
 
@@ -19,12 +19,26 @@ pub(crate) fn attach(module: &Module, input: RunInput, media: &[String]) -> Resu
     };
     let items = media.iter().map(|given| item(given)).collect::<Result<Vec<Value>, Failure>>()?;
     let sample = items.first().cloned().unwrap_or_default();
-    let (name, as_list) = place(module, &sample).ok_or_else(|| {
-        let message = format!("the input of `{}` has no member for this kind of media", module.manifest.name);
-        wrong(message).suggest(format!("`cogn info {}` shows the members of the input", module.manifest.name))
-    })?;
+    let (name, as_list) = place(module, &sample).ok_or_else(|| no_place(module))?;
     put(&mut members, &name, as_list, items)?;
     Ok(RunInput::Json(Value::Object(members)))
+}
+
+/// The failure of an input without a member for media. It names the members, because a list of untyped objects looks
+/// like one for media and takes anything.
+fn no_place(module: &Module) -> Failure {
+    let name = &module.manifest.name;
+    let properties = module.contract.input().schema().get("properties").and_then(Value::as_object);
+    let members: Vec<String> =
+        properties.into_iter().flatten().map(|(member, _)| format!("`{}`", text::cut(member, 80))).collect();
+    let members = match members.as_slice() {
+        [] => "it declares none".to_owned(),
+        [one] => format!("it declares {one}, which describes no media items"),
+        _ => format!("it declares {}, which describe no media items", members.join(", ")),
+    };
+    wrong(format!("the input of `{name}` has no member for this kind of media: {members}")).suggest(
+        "Describe the items of a member as `$defs/MediaInput` of `cogn init NAME --media image` does",
+    )
 }
 
 /// Returns the media item for an address or a file. A relative path starts at the current folder, not at the module.
@@ -123,6 +137,7 @@ mod tests {
         assert_eq!(more["images"].as_array().unwrap().len(), 2);
         let failure = attached("summarizer", "{}", &["https://a/b.png"]).unwrap_err();
         assert!(failure.message().contains("`summarizer`"), "{}", failure.message());
+        assert!(failure.message().contains("`text`"), "the members are named: {}", failure.message());
         let missing = attached("image-analyzer", "{}", &["no-such-file.png"]).unwrap_err();
         assert_eq!(missing.code(), ErrorCode::MediaFetchFailed);
         assert_eq!(

@@ -1,4 +1,5 @@
-//! `cogn explain CODE`: the meaning of an error code, its cause and its fix. The texts come from docs/errors.md.
+//! `cogn explain CODE`: the meaning of an error code, its cause and its fix. The texts come from docs/errors.md; those
+//! of the members of `meta` from the schema of envelopes.
 
 use cognitive_contract::ErrorCode;
 use cognitive_contract::code::is_module_code;
@@ -16,7 +17,8 @@ const MAX_PROSE_WIDTH: usize = 100;
 /// Options of `explain`.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// A number such as E3001 or a name such as `PARSE_ERROR`; without it, all codes are listed
+    /// A number such as E3001, a name such as `PARSE_ERROR`, or a member of `meta` such as `latency_ms`; without it,
+    /// all codes are listed
     #[arg(add = candidates::codes())]
     code: Option<String>,
     /// Print JSON
@@ -37,6 +39,14 @@ pub fn explain(args: &ExplainArgs, printer: &Printer) -> Exit {
         None if is_module_code(&name) => section("Module-specific"),
         None => None,
     };
+    if let Some(text) = section.is_none().then(|| meta_member(asked)).flatten() {
+        if args.json {
+            printer.json(&json!({ "member": asked.trim(), "text": text }));
+        } else {
+            printer.prose(&text);
+        }
+        return Exit::Good;
+    }
     let Some(text) = section else {
         printer.error(&format!("unknown error code: `{}`", asked.trim()), Some(&meant(&name)));
         return Exit::Bad;
@@ -50,6 +60,14 @@ pub fn explain(args: &ExplainArgs, printer: &Printer) -> Exit {
         }
     }
     Exit::Good
+}
+
+/// Returns the description of a member of `meta`, from the schema of envelopes.
+fn meta_member(asked: &str) -> Option<String> {
+    let name = asked.trim().trim_start_matches("meta.");
+    let schema = cognitive_contract::envelope_schema::json_schema();
+    let member = schema.pointer("/definitions/meta/properties")?.get(name)?;
+    Some(format!("`meta.{name}`: {}", member.get("description")?.as_str()?))
 }
 
 /// Suggests known codes for an unknown one.

@@ -116,7 +116,8 @@ fn next(args: &InitArgs, template: &Template, path: &Path) -> [String; 3] {
     let usual = args.dir == Path::new("cognitive/modules") || args.dir == Path::new(".cognitive/modules");
     let by = if usual { args.name.clone() } else { shown(path) };
     let example = path.join("tests/example");
-    let run = if template.is_minimal() {
+    // Without training, no embedded model is confident enough for the gate of `exec`.
+    let run = if template.is_minimal() && template.tier != Tier::Exec {
         format!("cogn run {by} --set text=\"{EXAMPLE_TEXT}\"")
     } else if args.compose {
         format!("cogn compose plan {by}")

@@ -1,15 +1,16 @@
 //! `cogn mcp`: serves modules as agent tools over the standard streams. Only the protocol goes to stdout; notices go to
 //! stderr. It also starts without a usable model: then every run reports the reason.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use cognitive_contract::Failure;
+use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::Library;
 use cognitive_mcp::{Admission, AdmissionFuture, Extensions, McpBackend, McpServer, ToolSurface};
 use cognitive_runtime::stages::prompt::estimated_tokens;
 use cognitive_runtime::{Host, RunOptions};
-use cognitive_setup::async_runtime;
 use cognitive_setup::stores::Stores;
+use cognitive_setup::{async_runtime, wiring};
 use serde_json::{Value, json};
 
 use super::mcp_install::{InstallArgs, install};
@@ -35,6 +36,9 @@ pub struct McpArgs {
     /// Print JSON
     #[arg(long, requires = "cost")]
     json: bool,
+    /// Serve the project in this folder; other relative paths start there, too
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    folder: Option<PathBuf>,
     /// Do not record runs
     #[arg(long)]
     no_audit: bool,
@@ -49,10 +53,21 @@ enum McpAction {
 }
 
 /// Serves the client that started this process, until it closes the streams.
-pub fn mcp(args: &McpArgs, library: &Library, printer: &Printer) -> Exit {
+pub fn mcp(args: &McpArgs, printer: &Printer) -> Exit {
     if let Some(McpAction::Install(args)) = &args.action {
         return install(args, printer);
     }
+    // Clients start their servers in a folder of their own.
+    if let Some(folder) = &args.folder
+        && let Err(error) = std::env::set_current_dir(folder)
+    {
+        let message = format!("cannot enter the folder `{}`: {error}", folder.display());
+        return fail(
+            &Failure::new(ErrorCode::InvalidReference, message).suggest("Check `--folder`"),
+            printer,
+        );
+    }
+    let library = &wiring::library();
     let surface = args.tools.as_deref().map_or_else(ToolSurface::default, ToolSurface::from);
     if let ToolSurface::Named(names) = &surface
         && let Some(failure) = names.iter().find_map(|name| library.find(name).err())

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use cognitive_contract::{ErrorCode, Failure};
-use cognitive_setup::{out_file, wiring};
+use cognitive_net::Kind;
+use cognitive_setup::{env_vars, out_file, wiring};
 use serde_json::{Map, Value, json};
 use similar::{ChangeTag, TextDiff};
 
@@ -69,6 +70,30 @@ impl McpClient {
         })
     }
 
+    /// Returns the folder that the server has to start in; `None` if the client starts it in the project.
+    fn folder(self) -> Option<String> {
+        match self {
+            Self::ClaudeCode => None,
+            // Its file belongs to the project and may be checked in.
+            Self::Vscode => Some("${workspaceFolder}".to_owned()),
+            Self::ClaudeDesktop | Self::Cursor | Self::Windsurf | Self::GeminiCli => {
+                let root = wiring::project_root();
+                let root = root.canonicalize().unwrap_or(root);
+                Some(root.display().to_string())
+            }
+        }
+    }
+
+    /// Returns the notation for the value of a variable; `None` if the client replaces none. A key itself never goes
+    /// into a file.
+    fn reference(self, variable: &str) -> Option<String> {
+        match self {
+            Self::ClaudeDesktop => None,
+            Self::ClaudeCode | Self::GeminiCli => Some(format!("${{{variable}}}")),
+            Self::Cursor | Self::Vscode | Self::Windsurf => Some(format!("${{env:{variable}}}")),
+        }
+    }
+
     /// Returns the member that holds the servers.
     fn member(self) -> &'static str {
         if self == Self::Vscode { "servers" } else { "mcpServers" }
@@ -123,14 +148,38 @@ fn unreadable(file: &Path, error: &io::Error) -> Failure {
 
 fn entry(args: &InstallArgs) -> Value {
     let mut words = vec!["mcp".to_owned()];
+    words.extend(args.client.folder().into_iter().flat_map(|folder| ["--folder".to_owned(), folder]));
     words.extend(args.tools.iter().flat_map(|tools| ["--tools".to_owned(), tools.clone()]));
     let mut entry = json!({ "command": this_program(), "args": words });
+    let named = variables().into_iter();
+    let env: Map<String, Value> =
+        named.filter_map(|name| Some((name.to_owned(), Value::from(args.client.reference(name)?)))).collect();
+    if !env.is_empty()
+        && let Some(members) = entry.as_object_mut()
+    {
+        members.insert("env".to_owned(), Value::Object(env));
+    }
     if args.client == McpClient::Vscode
         && let Some(members) = entry.as_object_mut()
     {
         members.insert("type".to_owned(), Value::from("stdio"));
     }
     entry
+}
+
+/// Returns the names of the variables that choose the model here and are set: a client starts the program without them.
+fn variables() -> Vec<&'static str> {
+    let of_services =
+        Kind::all().flat_map(|kind| kind.key_variable().into_iter().chain([kind.base_url_variable()]));
+    let mut names: Vec<&str> =
+        [env_vars::PROVIDER, env_vars::MODEL, env_vars::WEIGHTS, env_vars::MODULES_PATH]
+            .into_iter()
+            .chain(of_services)
+            .filter(|name| wiring::environment(name).is_some_and(|value| !value.is_empty()))
+            .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// Returns the path of this program: a client starts it in another folder, with another search path.
@@ -175,6 +224,14 @@ fn finish(args: &InstallArgs, change: &ConfigChange, printer: &Printer) -> Exit 
     } else if is_there {
         printer.err("no change needed");
     } else if wanted {
+        let unset: Vec<&str> =
+            variables().into_iter().filter(|name| args.client.reference(name).is_none()).collect();
+        if !unset.is_empty() {
+            let names = unset.join("`, `");
+            printer.warning(&format!(
+                "this client passes no variables on; add to `env` of the entry: `{names}`"
+            ));
+        }
         let kept = backup.map(|path| format!(", backup: {}", path.display())).unwrap_or_default();
         printer.err(format!("{GOOD}written{GOOD:#}{kept}; restart the client"));
     } else {
@@ -254,6 +311,27 @@ mod tests {
             json!({ "other": { "command": "x" }, "cogn": { "command": "cogn" } })
         );
         assert_eq!(with_entry(&after, McpClient::Cursor, json!({ "command": "cogn" })).unwrap(), after);
+    }
+
+    /// The client starts the program in another folder and without the variables of this one. A key is never written.
+    #[test]
+    fn an_entry_names_the_folder_and_the_variables_in_the_form_of_its_client() {
+        let forms = [
+            (McpClient::Cursor, true, Some("${env:OPENAI_API_KEY}")),
+            (McpClient::Windsurf, true, Some("${env:OPENAI_API_KEY}")),
+            (McpClient::GeminiCli, true, Some("${OPENAI_API_KEY}")),
+            (McpClient::ClaudeDesktop, true, None),
+            (McpClient::ClaudeCode, false, Some("${OPENAI_API_KEY}")),
+            (McpClient::Vscode, true, Some("${env:OPENAI_API_KEY}")),
+        ];
+        for (client, has_folder, variable) in forms {
+            let args = InstallArgs { client, tools: None, yes: false, json: false };
+            let words = entry(&args)["args"].clone();
+            assert_eq!(words.get(1) == Some(&json!("--folder")), has_folder, "{client:?}: {words}");
+            assert_eq!(client.reference("OPENAI_API_KEY").as_deref(), variable, "{client:?}");
+        }
+        assert_eq!(McpClient::Vscode.folder().as_deref(), Some("${workspaceFolder}"));
+        assert!(McpClient::Cursor.folder().is_some_and(|folder| Path::new(&folder).is_absolute()));
     }
 
     #[test]

@@ -26,10 +26,13 @@ use super::fail;
 use super::hand_over::rescue;
 use crate::args::candidates;
 use crate::args::provider::ProviderArgs;
-use crate::printer::{Exit, FAINT, Printer};
+use crate::printer::{Exit, FAINT, Printer, plain};
 use crate::project;
 use crate::pull_progress::TerminalProgress;
 use crate::text_table::TextTable;
+
+/// A value with fewer cases is reported as rare.
+const RARE: usize = 5;
 
 /// Options of `train`.
 #[derive(Debug, clap::Args)]
@@ -117,7 +120,7 @@ fn check(report: &TrainingReport) -> Result<(), Failure> {
         let whys: Vec<String> = report.left_out.iter().map(why).collect();
         let whys = if whys.is_empty() { "no case expects a decision".to_owned() } else { whys.join("; ") };
         return Err(Failure::new(ErrorCode::InvalidInput, format!("training failed: {whys}"))
-            .suggest("Expect a text at the path of a value with `x-decide`, in at least 40 cases"));
+            .suggest("Expect a text at the path of a value with `x-decide`, in at least 30 cases"));
     }
     let written = serde_json::to_value(&report.trained).map_err(|error| error.to_string());
     written.and_then(|written| TrainedModel::from_value(&written)).map(drop).map_err(|why| {
@@ -263,6 +266,7 @@ fn show(args: &TrainArgs, report: &TrainingReport, path: &Path, printer: &Printe
             "model": report.trained.model,
             "file": path,
             "learned": heads,
+            "classes": report.classes,
             "left_out": report.left_out,
             "too_long": report.too_long,
         }));
@@ -277,6 +281,24 @@ fn show(args: &TrainArgs, report: &TrainingReport, path: &Path, printer: &Printe
         table.push(vec![path.clone(), head.cases.to_string(), head.right.to_string(), from]);
     }
     printer.table(&table);
+    let mut table = TextTable::new(["DECISION", "VALUE", "CASES", "RIGHT WHILE UNSEEN"]).right(&[2, 3]);
+    for (path, result) in report.classes.iter().flat_map(|(path, all)| all.iter().map(move |one| (path, one)))
+    {
+        let (cases, right) = (result.cases.to_string(), result.right.to_string());
+        table.push(vec![path.clone(), plain(&result.class), cases, right]);
+    }
+    if !report.classes.is_empty() {
+        printer.out("");
+        printer.table(&table);
+        printer.out("");
+    }
+    for (path, result) in report.classes.iter().flat_map(|(path, all)| all.iter().map(move |one| (path, one)))
+    {
+        if result.cases < RARE {
+            let (class, cases) = (plain(&result.class), result.cases);
+            printer.warning(&format!("`{path}`: {cases} cases of `{class}` are too few to recognise it"));
+        }
+    }
     for (path, why) in &report.left_out {
         printer.warning(&format!("training failed for `{path}`: {why}"));
     }

@@ -95,3 +95,29 @@ fn a_first_own_module_takes_six_commands_and_twenty_lines() {
     let last = commands.last().unwrap();
     assert!(last.shown.iter().any(|line| line.contains("passed, 0 failed")), "{last:?}");
 }
+
+/// The first picture of README shows what the program prints today, with indentation that every browser keeps.
+#[test]
+fn the_first_picture_shows_what_the_program_prints() {
+    let picture = fs::read_to_string(root().join("docs/first-run.svg")).unwrap();
+    assert!(!picture.contains("xml:space"), "browsers do not inherit it");
+    let texts = picture.split("<text ").skip(1).map(|text| {
+        let (_, text) = text.split_once('>').unwrap();
+        text.split_once("</text>").unwrap().0.replace("&quot;", "\"")
+    });
+    let texts: Vec<String> = texts.collect();
+    assert!(texts.iter().all(|text| !text.starts_with(' ')), "a leading space is not shown: {texts:?}");
+    assert!(texts.iter().any(|text| text.starts_with("\u{a0}\u{a0}")), "{texts:?}");
+    let Some(weights) = cognitive_testkit::weights() else { return };
+    let home = cognitive_testkit::Home::new(env!("CARGO_BIN_EXE_cogn"));
+    let environment = [("COGN_MODEL", weights.to_str().unwrap()), ("COLUMNS", "120")];
+    let text = "text=The delivery came two weeks late and the box was broken.";
+    let said = |form| home.run(&["run", "text-classifier", "--set", text, form], &environment, "").all();
+    let (card, json) = (said("--view"), said("--pretty"));
+    // Lines with `…` are shortened, and `, ` joins members of the JSON.
+    let shown = texts.iter().map(|text| text.replace('\u{a0}', " ")).filter(|text| !text.contains('…'));
+    for line in shown.skip_while(|line| line.starts_with('$') || line.starts_with("    --set")) {
+        let is_there = |part: &str| card.contains(part) || json.contains(part);
+        assert!(line.trim().split(", ").all(|part| is_there(part.trim())), "{line}\n{card}\n{json}");
+    }
+}

@@ -464,3 +464,105 @@ fn a_person_is_shown_a_hundred_losses() {
     let listed = place.cogn(&["lower", "./m", "--target", "openai", "--json"]);
     assert!(listed.out.matches("minLength").count() >= 150);
 }
+
+/// The first findings about three short files concern the module, not an old format.
+#[test]
+fn a_fresh_module_gets_advice_on_one_line_and_no_old_format() {
+    let place = home();
+    place
+        .write("m/module.yaml", "name: m\nversion: 1.0.0\nresponsibility: r\n")
+        .write("m/schema.json", r#"{"input": {"type": "object"}, "data": {"type": "object", "required": ["rationale"], "properties": {"rationale": {"type": "string"}}}}"#)
+        .write("m/prompt.md", "Answer.");
+    let said = place.cogn(&["validate", "./m"]).expect_exit(0).out;
+    assert!(!said.contains("legacy") && !said.contains("deprecated"), "{said}");
+    assert_eq!(said.matches("warning: ").count(), 2, "{said}");
+    place.write("m/module.yaml", "name: m\nversion: 1.0.0\nresponsibility: r\nteir: exec\n");
+    let said = place.cogn(&["validate", "./m"]).expect_exit(0).out;
+    let first = said.split("warning: ").nth(1).unwrap();
+    assert!(first.contains("`teir`") && first.contains("Did you mean `tier`?"), "{said}");
+}
+
+/// The printed steps of `init` work as printed, in every tier.
+#[test]
+fn each_step_after_init_works_as_printed() {
+    let place = home();
+    for tier in ["exec", "decision", "exploration"] {
+        let made = place.json(&["init", tier, "--tier", tier, "--json"]);
+        for step in made["next"].as_array().unwrap() {
+            let step = step.as_str().unwrap();
+            if step.contains("--set") {
+                assert_ne!(tier, "exec", "without training, no embedded model is sure enough for the gate");
+                continue;
+            }
+            let words: Vec<&str> = step.split_whitespace().skip(1).collect();
+            let done = place.cogn(&words);
+            assert_eq!(done.exit(), 0, "{step}: {}", done.all());
+        }
+    }
+}
+
+#[test]
+fn members_of_meta_are_explained_like_codes() {
+    let place = home();
+    for name in ["latency_ms", "meta.processing_time_ms"] {
+        let said = place.cogn(&["explain", name]).expect_exit(0).out;
+        assert!(said.contains("`meta.") && said.contains("run"), "{said}");
+    }
+    assert!(place.json(&["explain", "risk", "--json"])["text"].as_str().unwrap().contains("input"));
+    place.cogn(&["explain", "latency"]).expect_exit(1).err_has(&["unknown error code"]);
+}
+
+#[test]
+fn media_without_a_place_are_refused_with_the_members_that_there_are() {
+    let place = home();
+    let schema = serde_json::json!({
+        "input": { "type": "object", "properties": { "note": { "type": "string" },
+            "shots": { "type": "array", "items": { "type": "object" } } } },
+        "data": { "type": "object", "required": ["rationale"], "properties": { "rationale": { "type": "string" } } },
+    });
+    let manifest =
+        "name: m\nversion: 1.0.0\nresponsibility: r\ntier: decision\nmodalities: {input: [text, image]}\n";
+    place.module("./m", manifest, "Look.", &schema);
+    let refused = place.cogn(&["run", "./m", "--media", "https://example.com/a.png"]).expect_exit(1);
+    let message = refused.envelope()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("`note`") && message.contains("`shots`"), "{message}");
+    // `validate` says the same before a run.
+    place.cogn(&["validate", "./m"]).expect_exit(0).out_has(&["`shots`", "MediaInput"]);
+}
+
+/// The suggestion of a failure that is not recoverable is another one than to run it again.
+#[test]
+fn what_cannot_be_recovered_is_not_suggested_to_be_run_again() {
+    let place = home();
+    place.simple_module("plain", &serde_json::json!({}));
+    for reply in ["no answer", r#"{"ok": true, "data": {}}"#, "[1]"] {
+        place.write("reply.txt", reply);
+        let words = ["run", "plain", "--input", "{}", "--provider", "replay", "--reply", "reply.txt"];
+        let error = place.cogn(&words).expect_exit(1).envelope()["error"].clone();
+        let suggestion = error["suggestion"].as_str().unwrap_or_default();
+        let again = suggestion.to_lowercase().contains("run it again");
+        assert!(error["recoverable"] == true || !again, "{error}");
+    }
+}
+
+/// A client starts the program in another folder.
+#[test]
+fn a_client_that_was_installed_serves_the_project_it_was_installed_from() {
+    let place = home();
+    place.write("cognitive.yaml", "{}\n");
+    let words = ["mcp", "install", "cursor", "--yes", "--json"];
+    let key = ("OPENAI_API_KEY", "sk-very-secret");
+    assert_eq!(place.run(&words, &[key], "").exit(), 0);
+    let text = place.read(".cursor/mcp.json");
+    assert!(!text.contains("very-secret"), "{text}");
+    let entry: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let entry = &entry["mcpServers"]["cogn"];
+    assert_eq!(entry["env"], serde_json::json!({ "OPENAI_API_KEY": "${env:OPENAI_API_KEY}" }), "{entry}");
+    let folder = place.folder().canonicalize().unwrap().display().to_string();
+    assert_eq!(entry["args"], serde_json::json!(["mcp", "--folder", folder]));
+    // The folder counts, and a missing one is said.
+    place.simple_module("elsewhere/cognitive/modules/mine", &serde_json::json!({}));
+    let cost = ["mcp", "--folder", "elsewhere", "--tools", "mine", "--cost"];
+    place.cogn(&cost).expect_exit(0).out_has(&["mine"]);
+    place.cogn(&["mcp", "--folder", "nowhere", "--cost"]).expect_exit(1).err_has(&["nowhere"]);
+}

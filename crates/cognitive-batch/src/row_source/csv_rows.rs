@@ -61,6 +61,10 @@ impl CsvReader {
 }
 
 impl RowReader for CsvReader {
+    fn columns(&self) -> Option<&[String]> {
+        Some(&self.names)
+    }
+
     fn next_row(&mut self, is_wanted: bool) -> io::Result<Option<RawRow>> {
         if !self.reader.read_byte_record(&mut self.record).map_err(io::Error::other)? {
             return Ok(None);

@@ -44,6 +44,10 @@ impl JsonLineReader {
 }
 
 impl RowReader for JsonLineReader {
+    fn columns(&self) -> Option<&[String]> {
+        None
+    }
+
     fn next_row(&mut self, is_wanted: bool) -> io::Result<Option<RawRow>> {
         loop {
             let Some(is_too_long) = self.read_line()? else { return Ok(None) };

@@ -24,6 +24,9 @@ pub const MAX_ROW_LENGTH: usize = 64 << 20;
 /// delay each start.
 const LOOKED_AT: u64 = 64 * 1024;
 
+/// The number of column names that are collected for a message. Rows of JSON may each have names of their own.
+const MAX_COLUMNS: usize = 20;
+
 /// The formats of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -85,6 +88,9 @@ pub(crate) enum RawRow {
 
 /// A reader that returns one row after the other.
 pub(crate) trait RowReader: Send {
+    /// Returns the names of the columns; `None` if each row has its own.
+    fn columns(&self) -> Option<&[String]>;
+
     /// Returns the next row; `None` at the end. If the row is not wanted, its content may be skipped.
     fn next_row(&mut self, is_wanted: bool) -> io::Result<Option<RawRow>>;
 }
@@ -100,6 +106,35 @@ impl RowFile {
             #[cfg(not(feature = "parquet"))]
             RowFormat::Parquet => return Err(no_parquet()),
         })
+    }
+
+    /// Returns the first of these columns that no row has, and the columns that exist. Of JSON lines, reads no further
+    /// than needed: usually the first row has all of them.
+    pub(crate) fn missing_column<'w>(
+        &self,
+        wanted: &[&'w str],
+    ) -> io::Result<Option<(&'w str, Vec<String>)>> {
+        let mut reader = self.open()?;
+        if let Some(columns) = reader.columns() {
+            let missing = wanted.iter().find(|name| !columns.iter().any(|column| column == *name));
+            return Ok(missing.map(|name| (*name, columns.to_vec())));
+        }
+        let mut missing = wanted.to_vec();
+        let mut columns: Vec<String> = Vec::new();
+        while !missing.is_empty() {
+            let Some(row) = reader.next_row(true)? else { break };
+            // The run reports a row that is not an object.
+            let RawRow::Line(line) = row else { continue };
+            let Ok(Value::Object(members)) = serde_json::from_slice(&line) else { continue };
+            missing.retain(|name| !members.contains_key(*name));
+            for name in members.keys().take(MAX_COLUMNS.saturating_sub(columns.len())) {
+                if !columns.contains(name) {
+                    columns.push(name.clone());
+                }
+            }
+        }
+        // A file without a single object has no columns to compare with, and each of its rows reports its own fault.
+        Ok(missing.first().filter(|_| !columns.is_empty()).map(|name| (*name, columns)))
     }
 
     /// Returns the number of rows.

@@ -15,6 +15,7 @@ use super::{RawRow, RowReader};
 
 /// A reader that returns one row at a time.
 pub(crate) struct ParquetReader {
+    names: Vec<String>,
     rows: RowIter<'static>,
 }
 
@@ -23,7 +24,9 @@ impl ParquetReader {
         let file = File::open(path)?;
         guarded(|| {
             let reader = SerializedFileReader::new(file).map_err(io::Error::other)?;
-            Ok(Self { rows: RowIter::from_file_into(Box::new(reader)) })
+            let fields = reader.metadata().file_metadata().schema().get_fields();
+            let names = fields.iter().map(|field| field.name().to_owned()).collect();
+            Ok(Self { names, rows: RowIter::from_file_into(Box::new(reader)) })
         })
     }
 }
@@ -44,6 +47,10 @@ fn guarded<T>(read: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
 }
 
 impl RowReader for ParquetReader {
+    fn columns(&self) -> Option<&[String]> {
+        Some(&self.names)
+    }
+
     fn next_row(&mut self, is_wanted: bool) -> io::Result<Option<RawRow>> {
         guarded(|| match self.rows.next() {
             None => Ok(None),

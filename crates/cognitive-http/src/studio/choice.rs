@@ -36,7 +36,8 @@ impl AppState {
         asked: &mut Options,
     ) -> Result<ChosenRun, Failure> {
         let (model, draft, version) = (asked.model.take(), asked.draft.take(), asked.version.take());
-        let is_recorded = std::mem::take(&mut asked.record);
+        let (is_recorded, replaces_files) =
+            (std::mem::take(&mut asked.record), draft.is_some() || version.is_some());
         if model.is_none() && draft.is_none() && version.is_none() && !is_recorded {
             return Ok(ChosenRun { host: Arc::clone(&self.host), module: module?, seen: None });
         }
@@ -63,6 +64,8 @@ impl AppState {
                     Arc::new(shared.host.for_runs_of(&chosen.manifest.name, provider.into()))
                 }
             };
+            // A model alone may be the choice of a program; other files, and an answer for a test, are an author's trial.
+            let host = if is_recorded || replaces_files { Arc::new(host.for_experiments()) } else { host };
             if !is_recorded {
                 return Ok(ChosenRun { host, module: chosen, seen: None });
             }

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{Response, StatusCode};
+use cognitive_contract::manifest::Tier;
 use cognitive_contract::ports::AuditRecord;
 use cognitive_contract::text::is_plain_name;
 use cognitive_contract::{ErrorCode, Failure};
@@ -60,6 +61,18 @@ pub(crate) struct FindingList {
 pub(crate) struct CheckBody {
     /// Texts by path in the folder of the module; null removes a file.
     files: ChangedFiles,
+}
+
+/// A module to create.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "CreateRequest")]
+pub(crate) struct CreateBody {
+    /// Lower-case letters, digits and hyphens.
+    name: String,
+    /// `decision` by default.
+    #[schemars(extend("enum" = ["exec", "decision", "exploration"]))]
+    tier: Option<String>,
 }
 
 /// A change of files, all of them or none.
@@ -165,6 +178,38 @@ pub(crate) async fn save(
         other_servers::tell_of_modules(&shared);
     }
     answer(saved)
+}
+
+/// `POST /v1/modules`.
+pub(crate) async fn create(
+    State(shared): State<Arc<AppState>>,
+    Extension(client): Extension<Arc<Client>>,
+    request: Request,
+) -> Response<Body> {
+    let (CreateBody { name, tier }, _claim) = match body::read(&shared, request).await {
+        Ok(read) => read,
+        Err(refusal) => return *refusal,
+    };
+    let tiers = [Tier::Exec, Tier::Decision, Tier::Exploration];
+    let wanted = tier.as_deref().unwrap_or(Tier::Decision.word());
+    let Some(tier) = tiers.into_iter().find(|tier| tier.word() == wanted) else {
+        let message = "unknown tier, expected `exec`, `decision` or `exploration`";
+        return response::failure(Failure::new(ErrorCode::InvalidInput, message));
+    };
+    if !shared.offers(&name) {
+        let message = "this server does not offer modules of this name";
+        return response::failure(Failure::new(ErrorCode::PermissionDenied, message));
+    }
+    let created = run_blocking(&shared, &shared.studio_permits, move |shared| {
+        let record = || record_edit(shared, &client, &name, json!({ "created": tier.word() }));
+        shared.module_editor()?.create(&name, tier, &record)
+    })
+    .await
+    .and_then(std::convert::identity);
+    if created.is_ok() {
+        other_servers::tell_of_modules(&shared);
+    }
+    answer(created)
 }
 
 /// `GET /v1/modules/{module}/plan`: the output of `cogn compose plan --json`.

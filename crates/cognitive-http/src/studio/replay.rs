@@ -91,6 +91,7 @@ async fn run_again(
     run::within_shared_rate(shared, client).await?;
     let module = shared.module(name).await;
     let ChosenRun { host, module, .. } = shared.choose(client, name, module, &mut asked).await?;
+    let host = Arc::new(host.for_experiments());
     let mut options = run::options(client, &asked)?;
     options.trace_id = Some(client.trace.id.clone());
     options.spans = shared.place(&client.trace, Some(&client.trace.span));

@@ -53,6 +53,7 @@ const NEEDS: &[(&str, &str, Need)] = &[
     ("delete", "/v1/session", Need::AnyKey),
     ("get", "/v1/models", Need::Of(KeyRole::Author)),
     ("post", "/v1/modules/{module}/preview", Need::Of(KeyRole::Author)),
+    ("post", "/v1/modules", Need::Of(KeyRole::Author)),
     ("get", "/v1/modules/{module}/files", Need::Of(KeyRole::Author)),
     ("put", "/v1/modules/{module}/files", Need::Of(KeyRole::Author)),
     ("post", "/v1/modules/{module}/check", Need::Of(KeyRole::Author)),

@@ -1,5 +1,6 @@
 //! The shortest complete module: a manifest of seven lines, a prompt of four, a contract of two members, and a golden
-//! test. The runtime supplies the rest, such as the form of the envelope.
+//! test. The runtime supplies the rest, such as the form of the envelope. The team is a decision (`x-decide`), so the
+//! embedded model weighs it and can be trained.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use super::texts::{MINIMAL, fill};
 use super::{Feature, Template, name};
 
 /// The text of the example, which `cogn init` also suggests for a first run.
-pub const EXAMPLE_TEXT: &str = "Where is my parcel?";
+pub const EXAMPLE_TEXT: &str = "I was charged twice this month.";
 
 pub(super) fn files(template: &Template) -> BTreeMap<String, String> {
     let files = [

@@ -13,16 +13,18 @@ use cognitive_schema::{ContractPlace, MemberDescription, SCHEMA_FILE, SchemaFile
 use serde_json::Value;
 
 use super::CheckedModule;
-use super::nearest_name::did_you_mean;
+use super::nearest_name::{did_you_mean, nearest};
+use super::schema::undescribed_insights;
 use crate::finding::{Finding, FindingLocation, Findings, quoted};
 use crate::json::{JsonPathStep, pointer_of};
 use crate::load::manifest_finding;
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
+    // First, because a misspelt key is the cause of what other checks miss.
+    keys(subject, found);
     identity(subject, found);
     format_age(subject, found);
     tier_and_blocks(subject, found);
-    keys(subject, found);
     codes(subject, found);
     tools(subject, found);
     key_patterns(subject, found);
@@ -41,7 +43,8 @@ fn key_patterns(subject: &CheckedModule<'_>, found: &mut Findings) {
     }
 }
 
-fn missing(subject: &CheckedModule<'_>, key: &str) -> bool {
+/// Returns whether a key is absent or has an empty value.
+pub(super) fn missing(subject: &CheckedModule<'_>, key: &str) -> bool {
     match subject.written.get(key) {
         None | Some(Value::Null) => true,
         Some(Value::String(text)) => text.trim().is_empty(),
@@ -88,14 +91,28 @@ fn identity(subject: &CheckedModule<'_>, found: &mut Findings) {
     let file = subject.manifest_file;
     found.extend(labels(subject.written, file));
     if missing(subject, "excludes") {
-        let message = "`excludes` is missing or empty: nothing says what the module must not do";
+        // One line for both, unless strict mode makes the second one an error of its own.
+        let both = !subject.strict() && undescribed_insights(subject);
+        let (message, hint) = if both {
+            (
+                "`excludes` is missing or empty, and `$defs.extensions` does not describe insights: the model \
+                 is not told what to leave out and what to add",
+                "List limits, such as `excludes: [inventing facts]`, and set `overflow: {enabled: false}` \
+                 unless you describe insights",
+            )
+        } else {
+            (
+                "`excludes` is missing or empty: the model is not told what to leave out",
+                "List limits, such as `excludes: [inventing facts]`; the prompt names each of them",
+            )
+        };
         let finding = match subject.format {
             Format::V0 | Format::V1 => Finding::error(file, at("excludes"), "manifest/excludes", message),
             Format::V21 | Format::V22 | Format::V25 => {
                 Finding::warning(file, at("excludes"), "manifest/excludes", message)
             }
         };
-        found.push(finding.hint("List a few things, such as `excludes: [inventing facts]`"));
+        found.push(finding.hint(hint));
     }
     let name = subject.written.get("name").and_then(Value::as_str).unwrap_or_default();
     let folder = subject.folder.name();
@@ -116,9 +133,27 @@ fn format_age(subject: &CheckedModule<'_>, found: &mut Findings) {
         let message = format!("a {} module cannot be valid v2.2", subject.format);
         let hint = format!("Run `cogn migrate {}`", subject.folder.name());
         found.push(Finding::error(file, FindingLocation::File, "format/old", message).hint(hint));
-    } else {
+    } else if !is_new_without_tier(subject) {
         found.push(Finding::warning(file, FindingLocation::File, "format/old", deprecation));
     }
+}
+
+/// Returns whether a module that counts as v2.1 is written like v2.2: its contract has a `data` section, so only a key
+/// is missing.
+fn is_new_without_tier(subject: &CheckedModule<'_>) -> bool {
+    subject.format == Format::V21 && subject.root.get("data").is_some()
+}
+
+/// Returns the unknown key that is probably a misspelling of `key`.
+fn misspelt<'a>(subject: &CheckedModule<'a>, key: &str) -> Option<&'a str> {
+    let properties = manifest_schema().get("properties").and_then(Value::as_object)?;
+    let mut written = subject.written.as_object()?.keys();
+    written
+        .find(|name| {
+            !properties.contains_key(*name)
+                && nearest(name, properties.keys().map(String::as_str)) == Some(key)
+        })
+        .map(String::as_str)
 }
 
 fn tier_and_blocks(subject: &CheckedModule<'_>, found: &mut Findings) {
@@ -126,9 +161,15 @@ fn tier_and_blocks(subject: &CheckedModule<'_>, found: &mut Findings) {
         return;
     }
     let file = subject.manifest_file;
-    if missing(subject, "tier") {
-        let finding =
-            subject.stricter(file, at("tier"), "manifest/tier", "`tier` is missing; `decision` is assumed");
+    // The finding about the misspelt key says all that a warning could add.
+    let is_told = !subject.strict() && misspelt(subject, "tier").is_some();
+    if missing(subject, "tier") && !is_told {
+        let message = if is_new_without_tier(subject) {
+            "`tier` is missing: `decision` is assumed, and the module counts as format v2.1"
+        } else {
+            "`tier` is missing; `decision` is assumed"
+        };
+        let finding = subject.stricter(file, at("tier"), "manifest/tier", message);
         let hint = "Add `tier: exec`, `decision` or `exploration`; `cogn validate --v22` checks the rest";
         found.push(finding.hint(hint));
     }

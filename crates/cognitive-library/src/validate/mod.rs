@@ -9,6 +9,7 @@ mod examples;
 mod golden_tests;
 mod keywords;
 mod manifest;
+mod media_members;
 mod members;
 mod nearest_name;
 mod parts;
@@ -215,6 +216,7 @@ fn checked(folder: &Folder, mode: Mode, parts: &ModuleParts, sources: &Sources) 
         schema::foreign_keywords(&subject, &parts.schemas, &mut found);
         if subject.format >= Format::V21 {
             members::check(&subject, &mut found);
+            media_members::check(&subject, &mut found);
             placeholders::check(&subject, &mut found);
             prompt_members::check(&subject, &mut found);
             enums::check(&subject, &mut found);

@@ -164,9 +164,19 @@ fn rationale(subject: &CheckedModule<'_>, found: &mut Findings) {
     }
 }
 
-fn extensions(subject: &CheckedModule<'_>, found: &mut Findings) {
+/// Returns whether answers may hold insights that the contract does not describe. (VAL-015)
+pub(super) fn undescribed_insights(subject: &CheckedModule<'_>) -> bool {
     let enabled = subject.effective.as_ref().is_some_and(|manifest| manifest.overflow.enabled);
-    if enabled && subject.root.pointer("/$defs/extensions").is_none() && !describes_insights(subject) {
+    subject.root.is_object()
+        && enabled
+        && subject.root.pointer("/$defs/extensions").is_none()
+        && !describes_insights(subject)
+}
+
+fn extensions(subject: &CheckedModule<'_>, found: &mut Findings) {
+    // In standard mode, the advice about `excludes` includes this one.
+    let is_told = !subject.strict() && super::manifest::missing(subject, "excludes");
+    if undescribed_insights(subject) && !is_told {
         let message = "overflow is enabled, but `$defs.extensions` is missing: insights are not described";
         let finding = subject.stricter(
             FILE,

@@ -139,6 +139,59 @@ fn val_011_013_the_meta_section_is_complete_and_bounded() {
 }
 
 #[test]
+fn val_003_015_advice_about_a_fresh_module_is_one_line_and_names_no_old_format() {
+    let fresh = |change: fn(&mut Value)| {
+        let (mut manifest, mut schema, _) = good();
+        for key in ["tier", "overflow", "enums", "excludes"] {
+            remove(&mut manifest, key);
+        }
+        remove(&mut schema, "$defs");
+        change(&mut manifest);
+        let folder = Folder::memory("m", module(&manifest, &schema.to_string(), "Do it."));
+        validate(&folder, Mode::Standard)
+    };
+    let rules =
+        |report: &ValidationReport| -> Vec<&str> { report.findings.iter().map(|each| each.rule).collect() };
+    let report = fresh(|_| {});
+    assert_eq!(rules(&report), ["manifest/excludes", "manifest/tier"]);
+    assert!(report.findings.iter().all(|each| !each.message.contains("deprecated")), "{:?}", report.findings);
+    let advice = &report.findings[0].message;
+    assert!(advice.contains("`excludes`") && advice.contains("`$defs.extensions`"), "{advice}");
+
+    // A misspelt key comes first, and what it causes is not reported beside it.
+    let report = fresh(|manifest| manifest["teir"] = json!("exec"));
+    assert_eq!(rules(&report), ["manifest/unknown-key", "manifest/excludes"]);
+    assert_eq!(report.findings[0].hint.as_deref(), Some("Did you mean `tier`?"));
+    // The name of a section before v2.2 means an old module.
+    let (mut manifest, mut schema, prompt) = good();
+    for key in ["tier", "overflow", "enums"] {
+        remove(&mut manifest, key);
+    }
+    let data = schema.as_object_mut().unwrap().shift_remove("data").unwrap();
+    schema["output"] = data;
+    let old = check(&manifest, &schema, prompt, &[], Mode::Standard);
+    assert_eq!(old, ["Warning format/old", "Warning manifest/tier"]);
+}
+
+#[test]
+fn lists_of_untyped_objects_are_reported_where_media_are_declared() {
+    let with = |modalities: Value, items: Value| {
+        after(Mode::Standard, |manifest, schema| {
+            manifest["modalities"] = modalities;
+            schema["input"]["properties"] = json!({ "q": {}, "shots": { "type": "array", "items": items } });
+        })
+    };
+    let image = || json!({ "input": ["text", "image"] });
+    assert_eq!(with(image(), json!({ "type": "object" })), ["Warning schema/media"]);
+    assert_eq!(with(json!({ "input": ["text"] }), json!({ "type": "object" })), [""; 0]);
+    let described =
+        json!({ "type": "object", "required": ["type"], "properties": { "type": { "const": "url" } } });
+    for items in [described, json!({ "type": "string" })] {
+        assert_eq!(with(image(), items.clone()), [""; 0], "{items}");
+    }
+}
+
+#[test]
 fn val_012_prompt_008_the_prompt_explains_the_envelope() {
     let (manifest, schema, _) = good();
     assert_eq!(check(&manifest, &schema, "Do it.", &[], Mode::Strict), ["Error prompt/envelope"]);

@@ -106,6 +106,40 @@ const FITTED: [(u64, Curves); 3] = [
     ),
 ];
 
+/// The decisions that the curves were fitted to: those of the bundled modules, by their fingerprints. Another question
+/// has another share of right answers, so its confidence is the model's own odds.
+const FITTED_TO: [u64; 8] = [
+    0x171d_3446_ccff_67bf,
+    0xb643_86d4_cc81_598f,
+    0xbe65_a249_a1dc_8760,
+    0x9500_dac3_4244_13cd,
+    0x632c_dbd5_0a35_a268,
+    0xa8c9_873b_5559_7b9a,
+    0xd0e4_6811_b84b_6789,
+    0xef2a_2312_fa96_2f6e,
+];
+
+/// The factor of the slope in [`most_claimed`]. With it, the limit matters only near a tie, where the curve's offset
+/// would claim more than a tie can be worth.
+const STEEPER: f64 = 4.0;
+
+/// Returns whether the curves were fitted to a decision with this fingerprint.
+pub(super) fn is_fitted_to(fingerprint: u64) -> bool {
+    FITTED_TO.contains(&fingerprint)
+}
+
+/// Returns the probability of the first candidate by the weights alone: with k equal weights, it is 1/k.
+pub(super) fn odds(weights: &[f64], slope: f64) -> f64 {
+    let highest = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = weights.iter().map(|weight| (slope * (weight - highest)).exp()).sum();
+    if sum >= 1.0 { 1.0 / sum } else { 1.0 }
+}
+
+/// Returns the highest probability that an untrained decision may claim on the way from a tie to a clear lead.
+pub(super) fn most_claimed(weights: &[f64], curve: Curve) -> f64 {
+    odds(weights, STEEPER * curve.slope)
+}
+
 impl JudgeProfile {
     /// Returns the judging method of a model with this many parameters.
     pub(crate) fn for_parameters(parameters: u64) -> Self {
@@ -204,6 +238,23 @@ pub(super) fn of_all(probabilities: impl Iterator<Item = f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tie_of_k_values_is_worth_one_in_k() {
+        for count in 1..=8_u32 {
+            let tie = vec![-3.5; usize::try_from(count).unwrap()];
+            for (_, curves) in FITTED {
+                for curve in [curves.weighed, curves.fixed, curves.listed, curves.order] {
+                    for worth in [odds(&tie, curve.slope), most_claimed(&tie, curve)] {
+                        assert!((worth - 1.0 / f64::from(count)).abs() < 1e-9, "{count}: {worth}");
+                    }
+                }
+            }
+        }
+        // More candidates leave less for the first one.
+        assert!(odds(&[1.0, 0.0, 0.0], 1.0) < odds(&[1.0, 0.0], 1.0));
+        assert!((odds(&[f64::INFINITY], 1.0) - 1.0).abs() < 1e-9);
+    }
 
     /// Log-likelihoods of pieces are far from zero, where slope and offset are correlated.
     #[test]

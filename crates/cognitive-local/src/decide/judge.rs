@@ -2,7 +2,7 @@
 //! of the model. Knows no document and does not use the decisions.
 
 use super::Decision;
-use super::calibration::{Curve, JudgeProfile, Shares};
+use super::calibration::{self, Curve, JudgeProfile, Shares};
 use super::heads;
 use super::pieces::{self, FoundPieces, PieceFrame};
 use super::question::{AskedQuestion, DecisionKind, DecisionQuestion};
@@ -36,7 +36,9 @@ impl<'a> DecisionJudge<'a> {
         match (&question.kind, ask) {
             (DecisionKind::Choice(candidates), _) => {
                 let judged = match self.learned(question)? {
-                    Some((weights, head)) => (weights, head.curve.into(), true),
+                    Some((weights, head)) => {
+                        Judgement { weights, curve: head.curve.into(), basis: Basis::Trained }
+                    }
                     None if can_judge => self.weigh_as_learned(question, candidates, ask)?,
                     None => return Ok(Vec::new()),
                 };
@@ -59,7 +61,8 @@ impl<'a> DecisionJudge<'a> {
                 Ok(vec![piece(path, found.piece, found.weight, self.piece_curve(question))])
             }
             (DecisionKind::Order { entries, entry, level, levels }, Some(ask)) => {
-                self.order(&path, ask, entries, (entry, level), levels)
+                let basis = self.basis(question);
+                self.order(&path, ask, (entries, basis), (entry, level), levels)
             }
             (DecisionKind::Order { .. }, None) => Ok(Vec::new()),
         }
@@ -153,10 +156,24 @@ impl<'a> DecisionJudge<'a> {
         question: &DecisionQuestion<'_>,
         candidates: &[String],
         ask: Option<&AskedQuestion<'_>>,
-    ) -> Result<(Vec<f64>, Curve, bool), FeedError> {
+    ) -> Result<Judgement, FeedError> {
         let (weights, usual) = self.weigh_up(question, candidates, ask)?;
-        let learned = self.head(question).filter(|head| head.reads.is_none());
-        Ok((weights, learned.map_or(usual, |head| head.curve.into()), learned.is_some()))
+        let (curve, basis) = match self.head(question).filter(|head| head.reads.is_none()) {
+            Some(head) => (head.curve.into(), Basis::Trained),
+            None => (usual, self.basis(question)),
+        };
+        Ok(Judgement { weights, curve, basis })
+    }
+
+    /// Returns the basis of an untrained decision.
+    fn basis(&self, question: &DecisionQuestion<'_>) -> Basis {
+        let is_fitted = self.profile.is_fitted && calibration::is_fitted_to(question.fingerprint());
+        if is_fitted { Basis::Fitted } else { Basis::Odds }
+    }
+
+    /// Returns whether the accuracy of these decisions was measured, for this model and this question.
+    pub(super) fn is_measured(&self, question: &DecisionQuestion<'_>, decided: &[Decision]) -> bool {
+        decided.iter().all(|decision| decision.is_learned) || self.basis(question) == Basis::Fitted
     }
 
     /// Returns the weight of each candidate, per way of judging, and the curve for leads of such weights.
@@ -200,7 +217,9 @@ impl<'a> DecisionJudge<'a> {
         let Some(way) = question.ways.first() else { return Ok(FoundPieces { piece: None, weight: least }) };
         let text = pieces::searched(question.text);
         let before = self.weighing.before(way, text);
-        let frame = PieceFrame { before, lead: " ", tail: ".", end: None };
+        let is_topic = matches!(question.kind, DecisionKind::Topic { .. });
+        let serves = if is_topic { pieces::names_a_topic } else { |_: &str| true };
+        let frame = PieceFrame { before, lead: " ", tail: ".", end: None, serves };
         pieces::likeliest(&mut self.weighing, &frame, text, most, least)
     }
 
@@ -214,7 +233,7 @@ impl<'a> DecisionJudge<'a> {
         let text = pieces::searched(text);
         let (before, end) = self.asking.before(ask.about(text, [].iter()));
         let none = self.asked.answer(&before, NONE, end)?;
-        let frame = PieceFrame { before, lead: "", tail: "", end: Some(end) };
+        let frame = PieceFrame { before, lead: "", tail: "", end: Some(end), serves: |_| true };
         let found = pieces::likeliest(&mut self.asked, &frame, text, most, pieces::MIN_SCORE)?;
         Ok(FoundPieces { weight: found.weight - none, ..found })
     }
@@ -225,7 +244,7 @@ impl<'a> DecisionJudge<'a> {
         &mut self,
         path: &[String],
         ask: &AskedQuestion<'_>,
-        entries: &[String],
+        (entries, basis): (&[String], Basis),
         (entry, level): (&str, &str),
         levels: &[String],
     ) -> Result<Vec<Decision>, FeedError> {
@@ -239,12 +258,14 @@ impl<'a> DecisionJudge<'a> {
         }
         ranked.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
         let lead = ranked.first().zip(ranked.get(1)).map_or(f64::INFINITY, |(one, two)| one.0 - two.0);
+        let weights = ranked.iter().map(|(weight, ..)| *weight).collect();
+        let first = Judgement { weights, curve: self.profile.curves.order, basis }.probability(lead);
         let mut made = Vec::new();
         let mut least = 0;
         for (index, (_, text, own)) in ranked.iter().enumerate() {
             least = least.max(*own);
             let at = |name: &str| [path, &[index.to_string(), name.to_owned()]].concat();
-            let probability = if index == 0 { self.profile.curves.order.at(lead) } else { 1.0 };
+            let probability = if index == 0 { first } else { 1.0 };
             let next = ranked.get(index + 1).map(|(_, next, _)| (*next).clone());
             let value = Some((*text).clone());
             let weight = lead;
@@ -256,13 +277,38 @@ impl<'a> DecisionJudge<'a> {
     }
 }
 
+/// The basis of the probability of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Basis {
+    /// A head that was trained for this question.
+    Trained,
+    /// A curve that was fitted to this question and this model.
+    Fitted,
+    /// The weights alone: how often such decisions are right was never measured.
+    Odds,
+}
+
+/// The weights of candidates, and the meaning of a lead among them.
+struct Judgement {
+    weights: Vec<f64>,
+    curve: Curve,
+    basis: Basis,
+}
+
+impl Judgement {
+    /// Returns the probability that the first candidate is right. An untrained tie of k candidates is worth at most 1/k.
+    fn probability(&self, lead: f64) -> f64 {
+        match self.basis {
+            Basis::Trained => self.curve.at(lead),
+            Basis::Fitted => self.curve.at(lead).min(calibration::most_claimed(&self.weights, self.curve)),
+            Basis::Odds => calibration::odds(&self.weights, self.curve.slope),
+        }
+    }
+}
+
 /// Returns the candidate with the most weight.
-fn choice(
-    path: Vec<String>,
-    candidates: &[String],
-    (weights, curve, is_learned): (Vec<f64>, Curve, bool),
-) -> Decision {
-    let mut ranked: Vec<(f64, &String)> = weights.into_iter().zip(candidates).collect();
+fn choice(path: Vec<String>, candidates: &[String], judged: Judgement) -> Decision {
+    let mut ranked: Vec<(f64, &String)> = judged.weights.iter().copied().zip(candidates).collect();
     // Ties are in alphabetical order, so the order of the list has no influence.
     ranked.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(other.1)));
     let (first, second) = (ranked.first(), ranked.get(1));
@@ -272,9 +318,9 @@ fn choice(
         value: first.map(|(_, value)| (*value).clone()),
         next: second.map(|(_, value)| (*value).clone()),
         weight: lead,
-        probability: curve.at(lead),
+        probability: judged.probability(lead),
         nothing: None,
-        is_learned,
+        is_learned: judged.basis == Basis::Trained,
     }
 }
 

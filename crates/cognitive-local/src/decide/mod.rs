@@ -51,7 +51,7 @@ pub(crate) struct Decision {
 pub(crate) struct Decisions {
     made: Vec<Decision>,
     /// True if the accuracy of such decisions was measured.
-    is_fitted: bool,
+    is_measured: bool,
 }
 
 /// The basis of decisions.
@@ -90,10 +90,10 @@ impl Decisions {
             trained: request.trained,
         };
         let mut made = Vec::new();
-        let mut is_learned = true;
+        let mut is_measured = true;
         for question in &questions {
             let decided = judge.decide(question)?;
-            is_learned &= decided.iter().all(|decision| decision.is_learned);
+            is_measured &= judge.is_measured(question, &decided);
             let alone = |decision: &Decision| {
                 question.kind.is_alone().then(|| judge.without_its_piece(question, decision))
             };
@@ -102,7 +102,7 @@ impl Decisions {
         give_each_piece_to_one(&mut made);
         let made = made.into_iter().map(|(_, decision)| decision).collect();
         let read = judge.weighing.read + judge.asked.read;
-        Ok((Self { made, is_fitted: request.profile.is_fitted || is_learned }, read))
+        Ok((Self { made, is_measured }, read))
     }
 
     /// Returns whether a lowered contract requests any decision.
@@ -112,7 +112,7 @@ impl Decisions {
 
     #[cfg(test)]
     pub(crate) fn from_decisions(made: Vec<Decision>) -> Self {
-        Self { made, is_fitted: true }
+        Self { made, is_measured: true }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -155,7 +155,7 @@ impl Decisions {
     /// Returns the probability that the whole answer is right, and whether it was measured.
     pub(crate) fn probability(&self) -> Option<(f64, bool)> {
         let all = calibration::of_all(self.made.iter().map(|decision| decision.probability))?;
-        Some((all, self.is_fitted))
+        Some((all, self.is_measured))
     }
 }
 

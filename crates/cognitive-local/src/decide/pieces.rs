@@ -31,6 +31,34 @@ pub(super) struct PieceFrame {
     pub tail: &'static str,
     /// The mark that ends it.
     pub end: Option<u32>,
+    /// Returns whether a piece may be the answer. If no piece of the text may, all of them may.
+    pub serves: fn(&str) -> bool,
+}
+
+/// Words that say nothing about the topic of a text: the most frequent ones of English.
+const STOP_WORDS: [&str; 7] = [
+    "a about after again all also am an and any are as at be because been before being but by",
+    "can could did do does doing down during each few for from further get got had has have having he",
+    "her here hers him his how i if in into is it its just let like made make may me",
+    "might more most much must my no nor not now of off on once one only or other our out",
+    "over own please same shall she should so some still such than that the their them then there these they",
+    "this those through to too under until up us very was we were what when where which while who whom",
+    "whose why will with would yes yet you your",
+];
+
+/// Returns whether a piece can name a topic: one of its words is neither a number, a single letter nor a stop word.
+pub(super) fn names_a_topic(piece: &str) -> bool {
+    piece.split_whitespace().any(|word| {
+        // `it's` and `don’t` are as empty as their first part.
+        let stem = word.split(['\'', '’']).next().unwrap_or_default();
+        let stem: String =
+            stem.chars().filter(|letter| letter.is_alphanumeric()).collect::<String>().to_lowercase();
+        let is_word = stem.chars().filter(|letter| letter.is_alphabetic()).count() > 1;
+        let is_contracted = word.len() > stem.len() && stem.ends_with('n');
+        is_word
+            && !is_contracted
+            && !STOP_WORDS.iter().flat_map(|line| line.split(' ')).any(|stop| stop == stem)
+    })
 }
 
 /// Returns the part of a text in which pieces are searched.
@@ -78,7 +106,10 @@ fn beginnings<'t>(
     most: usize,
 ) -> Result<Vec<(f64, Vec<&'t str>)>, FeedError> {
     let mut all: Vec<Vec<&str>> = Vec::new();
-    for pieces in pieces(text, most) {
+    let found = pieces(text, most);
+    let any_serves = found.iter().flatten().any(|piece| (frame.serves)(piece));
+    for mut pieces in found {
+        pieces.retain(|piece| !any_serves || (frame.serves)(piece));
         if !pieces.is_empty() && !all.contains(&pieces) {
             all.push(pieces);
         }
@@ -183,6 +214,16 @@ mod tests {
         assert!(!found.contains(&"Dr"), "a title alone is no name");
         assert!(all("Ada's hat").contains(&"Ada"));
         assert!(all("am 3. Mai in Wien").contains(&"3. Mai"));
+    }
+
+    #[test]
+    fn stop_words_numbers_and_single_letters_name_no_topic() {
+        for empty in ["a", "I", "3", "the", "12.50", "it's", "don't", "Don’t", "of the", "to 3", "x"] {
+            assert!(!names_a_topic(empty), "{empty}");
+        }
+        for topic in ["coffee", "the coffee", "3 trains", "Wien", "B2B", "5G network", "train"] {
+            assert!(names_a_topic(topic), "{topic}");
+        }
     }
 
     #[test]

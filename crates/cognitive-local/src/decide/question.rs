@@ -44,6 +44,21 @@ pub(super) struct DecisionQuestion<'a> {
     pub is_fixed: bool,
 }
 
+impl DecisionQuestion<'_> {
+    /// Returns a number for the wording of the question and its fixed candidates (FNV-1a), to recognise a known one.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut text = self.wish.to_string();
+        if let DecisionKind::Choice(candidates) = &self.kind
+            && self.is_fixed
+        {
+            text.extend(candidates.iter().map(String::as_str));
+        }
+        text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+}
+
 /// A question in natural language.
 #[derive(Debug, PartialEq)]
 pub(super) struct AskedQuestion<'a> {

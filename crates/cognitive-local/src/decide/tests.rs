@@ -203,6 +203,38 @@ fn a_piece_that_is_not_likely_is_no_piece_and_that_is_sure() {
     assert!(sure.value.is_some() && sure.probability > 0.9, "{sure:?}");
 }
 
+#[test]
+fn the_curves_count_for_the_decisions_that_they_were_fitted_to_and_no_others() {
+    let inputs = [
+        ("text-classifier", json!({ "text": "Good.", "labels": ["a", "b"] })),
+        (
+            "entity-extractor",
+            json!({ "text": "Ada left.", "want": ["person", "organisation", "place", "price", "date"] }),
+        ),
+        ("task-prioritizer", json!({ "tasks": ["wash", "cook"], "goal": "rest" })),
+    ];
+    let mut known = 0;
+    for (name, input) in inputs {
+        let module = Library::default().load(name).unwrap();
+        let lowered = module.provider_schema(SchemaTarget::Grammar);
+        for question in question::all(&lowered.schema, &input) {
+            let fingerprint = question.fingerprint();
+            assert!(calibration::is_fitted_to(fingerprint), "{name} {:?}: {fingerprint:#x}", question.path);
+            known += 1;
+        }
+    }
+    assert_eq!(known, 8);
+    // The same question about other values is another decision.
+    let wish = json!({ "about": "text", "by": by() });
+    let of = |values: [&str; 2]| {
+        let schema = contract(json!({ "mood": { "enum": values, "x-decide": wish } }));
+        let input = json!({ "text": "some words" });
+        question::all(&schema, &input)[0].fingerprint()
+    };
+    assert_ne!(of(["good", "bad"]), of(["good", "evil"]));
+    assert!(!calibration::is_fitted_to(of(["good", "bad"])));
+}
+
 /// The curve for a decision of a bundled module.
 fn curve_of(path: &[String], input: &Value, curves: &Curves, is_asked: bool) -> (&'static str, Curve) {
     match (path[0].as_str(), is_asked) {

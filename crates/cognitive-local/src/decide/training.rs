@@ -9,8 +9,8 @@ use std::thread::ScopedJoinHandle;
 
 use cognitive_contract::lock::Lock;
 use cognitive_contract::trained_model::{
-    FOUND, StateReader, StateRow, TrainedCurve, TrainedHead, TrainedModel, TrainingCase, TrainingProgress,
-    TrainingReport, WantedValue,
+    ClassResult, FOUND, StateReader, StateRow, TrainedCurve, TrainedHead, TrainedModel, TrainingCase,
+    TrainingProgress, TrainingReport, WantedValue,
 };
 use cognitive_llama::FeedError;
 use serde_json::Value;
@@ -26,8 +26,8 @@ use super::scale::Scale;
 use crate::model::ModelState;
 
 /// The least number of cases of a decision; fewer say nothing about the next one.
-const MIN_CASES: usize = 40;
-/// The least number of cases of each answer. Each fold needs at least one.
+const MIN_CASES: usize = 30;
+/// The least number of cases of two answers at least. Each fold needs one. Further answers may be rarer.
 const MIN_OF_CLASS: usize = 5;
 /// The number of folds; each is judged by a model that was trained on the others.
 const PARTS: usize = 5;
@@ -94,11 +94,15 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
     pub(crate) fn run(&self, plan: &LessonPlan<'_>) -> Result<TrainingReport, FeedError> {
         let (lessons, too_long) = self.read(plan)?;
         let trained = TrainedModel::new(plan.model.0, plan.model.1);
-        let mut report = TrainingReport { trained, left_out: BTreeMap::new(), too_long };
+        let (left_out, classes) = (BTreeMap::new(), BTreeMap::new());
+        let mut report = TrainingReport { trained, left_out, too_long, classes };
         let count = lessons.len();
         for (index, (path, lesson)) in lessons.into_iter().enumerate() {
             match lesson.learn(plan.stop)? {
-                Ok(head) => drop(report.trained.heads.insert(path, head)),
+                Ok((head, classes)) => {
+                    report.classes.insert(path.clone(), classes);
+                    report.trained.heads.insert(path, head);
+                }
                 Err(why) => drop(report.left_out.insert(path, why)),
             }
             (plan.progress)(TrainingProgress::Learned(index + 1, count));
@@ -245,7 +249,10 @@ fn layers(count: usize) -> Vec<usize> {
 
 impl Lesson {
     /// Returns the trained head, or the reason why there is none.
-    fn learn(&self, stop: &dyn Fn() -> bool) -> Result<Result<TrainedHead, String>, FeedError> {
+    fn learn(
+        &self,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Result<(TrainedHead, Vec<ClassResult>), String>, FeedError> {
         let classes = match &self.kind {
             LessonKind::Listed => Vec::new(),
             LessonKind::Fixed(classes) => classes.clone(),
@@ -257,13 +264,28 @@ impl Lesson {
         if self.kind == LessonKind::Listed {
             let rows = self.judged();
             let right = rows.iter().filter(|(_, right)| *right).count();
-            return Ok(Ok(self.head(right, None, &rows, None)));
+            return Ok(Ok((self.head(right, None, &rows, None), Vec::new())));
         }
         let best = self.best(classes.len(), stop)?;
         let right = best.outcomes.iter().filter(|(_, right)| *right).count();
+        let results = self.results(&classes, &best.right);
         let reads = self.reader(classes, best.layer, best.penalty);
         let piece_curve = (self.kind == LessonKind::Piece).then(|| Curve::fitted(&self.judged()));
-        Ok(Ok(self.head(right, Some(reads), &best.outcomes, piece_curve)))
+        Ok(Ok((self.head(right, Some(reads), &best.outcomes, piece_curve), results)))
+    }
+
+    /// Returns the cases of each class, and how many of them were right while unseen.
+    fn results(&self, classes: &[String], right: &[usize]) -> Vec<ClassResult> {
+        let result = |(index, class): (usize, &String)| ClassResult {
+            class: class.clone(),
+            cases: self.count(index),
+            right: right.iter().filter(|right| **right == index).count(),
+        };
+        classes.iter().enumerate().map(result).collect()
+    }
+
+    fn count(&self, class: usize) -> usize {
+        self.rows.iter().filter(|row| row.class == class).count()
     }
 
     /// Returns why nothing can be learned from these cases.
@@ -275,11 +297,12 @@ impl Lesson {
         if self.kind != LessonKind::Listed && self.layers.is_empty() {
             return Some("the model does not support this question".to_owned());
         }
-        let count = |index| self.rows.iter().filter(|row| row.class == index).count();
-        let mut counted = classes.iter().enumerate().map(|(index, class)| (class, count(index)));
-        counted.find(|(_, count)| *count < MIN_OF_CLASS).map(|(class, count)| {
-            format!("too few cases of `{class}`: {count}, at least {MIN_OF_CLASS} are needed")
-        })
+        // A rare value does not keep the others from being learned, but two are needed to tell anything apart.
+        let mut counted: Vec<(usize, &String)> =
+            classes.iter().enumerate().map(|(index, class)| (self.count(index), class)).collect();
+        counted.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+        let (count, class) = counted.get(1).filter(|(count, _)| *count < MIN_OF_CLASS)?;
+        Some(format!("too few cases of `{class}`: {count}, at least {MIN_OF_CLASS} are needed"))
     }
 
     /// Returns the model's own judgements. A choice with a single candidate teaches nothing.
@@ -345,6 +368,7 @@ impl Lesson {
                 ranked.sort_by(|one, other| other.total_cmp(one));
                 let lead = ranked.first().zip(ranked.get(1)).map_or(0.0, |(one, two)| one - two);
                 trial.outcomes.push((lead, own >= highest));
+                trial.right.extend((own >= highest).then_some(row.class));
             }
         }
         trial
@@ -381,6 +405,8 @@ struct FoldTrial {
     loss: f64,
     /// The lead of the first class, and whether it was right.
     outcomes: Vec<(f64, bool)>,
+    /// The classes of the cases that were right.
+    right: Vec<usize>,
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub(crate) fn failure(run: &mut Run<'_, '_>) -> Failure {
         .with_partial(partial)
         .with_detail("stopped_at", json!(cut.verdict.at))
         .suggest(
-            "Run it again; the call was stopped early, because no further text could make the answer \
-             valid. Without `early_stop` the whole answer is stored",
+            "The call was stopped early, because no further text could make the answer valid; without \
+             `early_stop` the whole answer is stored",
         )
 }

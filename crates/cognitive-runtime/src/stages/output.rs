@@ -129,10 +129,14 @@ pub fn judge(module: &Module, mut draft: Draft, enforcement: Enforcement, gate: 
     JudgedAnswer { outcome, liberties: draft.liberties, repairs, warnings, original, is_gated }
 }
 
-/// The failure of an answer that breaks the contract.
+/// The failure of an answer that breaks the contract. The same request may fail in the same way, so its suggestion is
+/// another one.
 fn refusal(found: &[Violation]) -> Failure {
     Failure::of_violations(output_code(found), found)
-        .suggest("Run it again, or see the violations in `error.details.violations`")
+        .suggest("See `error.details.violations`; `--reask 1` shows them to the model, which then answers again")
+        .suggest_remotely(
+            "See `error.details.violations`; `_options.reask` shows them to the model, which then answers again",
+        )
 }
 
 /// Returns whether an object keeps the contract, repairs included. Does not check the requirements of the tier.

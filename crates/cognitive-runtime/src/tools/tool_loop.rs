@@ -239,8 +239,8 @@ impl ToolLoop {
 fn nothing_to_answer() -> Failure {
     Failure::new(ErrorCode::ParseError, "the model asked for tools under names or ids that are too long")
         .with_detail("reason", json!("tool_calls"))
-        .suggest("Run it again, or choose another model with `--model`")
-        .suggest_remotely("Run it again")
+        .suggest("Choose another model with `--model`")
+        .suggest_remotely("Choose another model")
 }
 
 /// The remaining time; `otherwise` if the deadline is beyond the range of the clock.

@@ -213,7 +213,7 @@ pub fn provider_schema(
     let mut losses = Losses::default();
     let envelope = envelope::write(contract, rules, (dialect.recursion, dialect.rest), &mut losses);
     let schema = emit::envelope(&envelope, dialect, &mut losses);
-    ProviderSchema::new(target, schema, losses.list)
+    ProviderSchema::new(target, schema, losses.finish())
 }
 
 /// The envelope contract of a module as one self-contained Draft-07 schema, to which [`Loss::path`] refers.
@@ -224,10 +224,16 @@ pub fn envelope_schema(contract: &Contract, rules: &EnvelopeRules<'_>) -> Value 
     envelope::write(contract, rules, form, &mut Losses::default())
 }
 
+/// The maximum number of losses that are listed of those that can break a contract, and of the others. A small schema
+/// with references that double at each step has hundreds of thousands, and the first thousand say enough.
+const MAX_LOSSES: usize = 1_000;
+
 /// Collects the losses.
 #[derive(Debug, Default)]
 struct Losses {
     list: Vec<Loss>,
+    /// The number of losses that can break a contract, and of the others, with those that are not listed.
+    counts: (usize, usize),
     /// True if the schema exceeds the maximum number of parts. After that, only losses that can break a contract are
     /// recorded, since every further part would add lines of the same meaning.
     is_too_large: bool,
@@ -273,7 +279,27 @@ impl Losses {
             Effect::Validity if judges_nothing || is_beside => Effect::Annotation,
             effect => effect,
         };
-        self.list.push(Loss { path: path.to_owned(), keyword: keyword.to_owned(), what, effect });
+        let count = match effect {
+            // Few, and the reason why a service refuses the schema must not be lost.
+            Effect::Refused => &mut 0,
+            Effect::Validity => &mut self.counts.0,
+            Effect::Tightened | Effect::Annotation => &mut self.counts.1,
+        };
+        *count += 1;
+        if *count <= MAX_LOSSES {
+            self.list.push(Loss { path: path.to_owned(), keyword: keyword.to_owned(), what, effect });
+        }
+    }
+
+    /// Returns the list. The last entries count those that are not listed.
+    fn finish(mut self) -> Vec<Loss> {
+        for (count, effect) in [(self.counts.0, Effect::Validity), (self.counts.1, Effect::Tightened)] {
+            if let Some(more) = count.checked_sub(MAX_LOSSES).filter(|more| *more > 0) {
+                let (path, keyword, what) = (String::new(), "…".to_owned(), format!("and {more} more"));
+                self.list.push(Loss { path, keyword, what, effect });
+            }
+        }
+        self.list
     }
 }
 

@@ -11,6 +11,7 @@ import contextvars
 import functools
 import inspect
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -45,11 +46,12 @@ class replay:
     The folder is a module, the folder `tests` of one, or any folder with modules or recordings below it. Recordings
     outside of a module are in a folder with the module's name: `tests/text-classifier/CASE.input.json` and
     `CASE.reply.txt`, and, if the provider received a schema, its dialect in `CASE.reply.json`: `{"reply_dialect":
-    "openai"}`.
+    "openai"}`. A relative path starts at the folder of the file
+    that calls `cogn.replay`, so a test passes from every working directory.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = folder
+        self.folder = _beside(sys._getframe(1).f_code.co_filename, os.fspath(folder))
         self._recordings: _native.Recordings | None = None
 
     def _read(self) -> _native.Recordings:
@@ -113,6 +115,11 @@ class replay:
     def astream(self, runtime: Runtime, module: str, input: Any, options: dict[str, Any]) -> AsyncChunks:
         native, options = replayed(runtime, module, input, options, asyncio.get_running_loop())
         return _runtime.AsyncChunks(native.stream(module, input, options))
+
+
+def _beside(file: str, folder: str) -> str:
+    """The folder as seen from a file. Code without a file, as in a console, starts at the working directory."""
+    return os.path.join(os.path.dirname(os.path.abspath(file)), folder) if os.path.isfile(file) else folder
 
 
 def replayed(

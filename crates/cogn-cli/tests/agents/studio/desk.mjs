@@ -45,6 +45,32 @@ async function keepAsTest(page, cell) {
   await page.getByText("Saved two-words for words, with what the model wrote").first().waitFor();
 }
 
+/** A module is created from the template, listed before the bundled ones, and opened. */
+async function createModule(page) {
+  await visit(page, "/modules");
+  await page.getByRole("button", { name: "New module…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("words");
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await dialog.getByText("a module of this name exists").waitFor();
+  await dialog.getByLabel("Name").fill("fresh-one");
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await page.getByLabel("prompt.md of fresh-one").waitFor();
+  const names = await page.getByRole("region", { name: "All modules" }).getByRole("link").allTextContents();
+  const place = (name) => names.findIndex((each) => each.includes(name));
+  assert.ok(place("fresh-one") >= 0 && place("fresh-one") < place("summarizer"), names.join());
+}
+
+/** The installed prompt gives another answer than the test expects: the page says so at the test, with the place. */
+async function runTests(page) {
+  await visit(page, "/modules/words?tab=tests");
+  await page.getByRole("button", { name: "Run 1 test" }).click();
+  await page.getByText("0 of 1 test right").first().waitFor();
+  await page.getByText("two-words").first().click();
+  const wrong = page.getByRole("table", { name: /^What is wrong/ });
+  assert.match(await wrong.textContent(), /hail[^]*snow/);
+}
+
 /** The test that was kept expects what the changed prompt gives; the older version has that prompt, the installed one has not. */
 async function judgeVersions(page) {
   await page.reload();
@@ -166,6 +192,8 @@ await scenario(async () => {
   const page = await newPage();
   const cell = await comparePrompts(page);
   await keepAsTest(page, cell);
+  await runTests(page);
+  await createModule(page);
   await judgeVersions(page);
   await replayPastRun(page);
   await manyRuns(page);

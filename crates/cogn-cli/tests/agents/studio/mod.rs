@@ -55,8 +55,13 @@ fn authors_compare_keep_edit_and_replay() {
     let drafted =
         |record: &&Value| record["version"].as_str().is_some_and(|version| version.contains("+draft."));
     assert!(records.iter().filter(drafted).count() >= 4, "{trail}");
+    // The runs of drafts are marked, and those of callers are not.
+    let is_tried = |record: &&Value| record["receipt"]["experiment"] == true;
+    assert!(records.iter().filter(drafted).all(|record| is_tried(&record)), "{trail}");
+    let runs = records.iter().filter(|record| record["event"] == "run" && record["module"] == "trip");
+    assert!(runs.clone().count() >= 60 && !runs.clone().any(|record| is_tried(&record)), "{trail}");
     let edits = records.iter().filter(|record| record["event"] == "edit").count();
-    assert_eq!(edits, 4, "a test was kept, a file was saved, and one was broken and mended");
+    assert_eq!(edits, 5, "a test was kept, a module created, a file saved, and one was broken and mended");
     let older = records.iter().filter(|record| record["event"] == "run" && record["version"] == "0.9.0");
     assert_eq!(older.count(), 2, "compared once and replayed once");
     assert!(!trail.contains(CHANGED_PROMPT), "a draft is no payload");

@@ -61,6 +61,20 @@ async function nestedForm() {
   assert.deepEqual(JSON.parse(await other.getByLabel("Input as JSON").inputValue()), expected);
 }
 
+/** The answer is shown when it comes, whatever was open before, and can be kept as a test. Own modules come first. */
+async function answerIsShown() {
+  const page = await newPage();
+  await visit(page, "/run/words");
+  await field(page, "/text").getByRole("textbox").fill("winter snow");
+  await page.getByRole("button", { name: "Prompt and request" }).click();
+  await page.keyboard.press("Control+Enter");
+  await succeeded(page);
+  await page.getByRole("button", { name: "Save as test…" }).click();
+  await page.getByRole("dialog").getByLabel("Name").waitFor();
+  const groups = await page.locator("select optgroup").evaluateAll((all) => all.map((each) => each.label));
+  assert.deepEqual(groups.slice(0, 2), ["Your modules", "Bundled modules"]);
+}
+
 async function faultAtItsField() {
   const page = await newPage();
   await visit(page, "/run/trip");
@@ -174,6 +188,7 @@ async function compositionLightsUp() {
 
 await scenario(async () => {
   await nestedForm();
+  await answerIsShown();
   await faultAtItsField();
   await streamAndStop();
   await droppedPicture();

@@ -165,3 +165,34 @@ fn other_commands_hold_to_the_same_rule() {
     let (code, _, err) = done(cogn(home, &words.split(' ').collect::<Vec<_>>()));
     assert_eq!(code, 0, "an envelope may lie beside its media: {err}");
 }
+
+/// A mapping to a column that no row has would fail every row, and be paid for where the member is optional.
+#[test]
+fn a_mapping_to_a_missing_column_is_refused_before_the_first_row() {
+    let stage = stage();
+    let home = stage.path();
+    fs::write(home.join("r.csv"), "id,body\n1,a\n2,b\n").unwrap();
+    fs::write(home.join("r.jsonl"), "{\"id\":1,\"body\":\"a\"}\nno object\n{\"body\":\"b\",\"more\":2}\n")
+        .unwrap();
+    let before = contents(home);
+    let rest = "-o o.jsonl --reply reply.txt";
+    for rows in ["r.csv", "r.jsonl"] {
+        for rest in [rest, "--dry-run --provider openai --model gpt-4.1-mini"] {
+            let words = format!("batch summarizer {rows} {rest} --map text=bdy");
+            let words: Vec<&str> = words.split(' ').collect();
+            let (code, out, err) = done(cogn(home, &words));
+            assert_eq!((code, out.as_str()), (1, ""), "{words:?}: {err}");
+            assert!(err.contains("`--map text=bdy`") && err.contains("`body`"), "{words:?}: {err}");
+        }
+        let words = format!("batch summarizer {rows} {rest} --map text=body --id key");
+        let (code, _, err) = done(cogn(home, &words.split(' ').collect::<Vec<_>>()));
+        assert_eq!(code, 1, "{err}");
+        assert!(err.contains("`--id key`"), "{err}");
+    }
+    assert!(contents(home) == before, "something was written");
+    // A column that only a later row has is a column.
+    let words = format!("batch summarizer r.jsonl {rest} --map text=body --id more");
+    let (code, _, err) = done(cogn(home, &words.split(' ').collect::<Vec<_>>()));
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(lines(&home.join("o.jsonl")).len(), 3);
+}

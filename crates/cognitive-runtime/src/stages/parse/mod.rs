@@ -78,7 +78,7 @@ fn failure(module: &Module, reply: &Reply, why: UnreadableReply, strict: bool) -
         .with_detail("source", json!("model"))
         .with_detail("reason", json!(word))
         .with_partial(partial)
-        .suggest("Run it again, or use a provider with native structured output");
+        .suggest(OTHER_WAY);
     if let Some(at) = why.at {
         failure = failure.with_detail("offset", json!(at));
     }
@@ -97,11 +97,15 @@ pub(crate) fn interrupted(module: &Module, text: &str, strict: bool) -> Option<M
     so_far(module, text, strict).or_else(|| partial(module, text))
 }
 
+/// The suggestion for an answer that cannot be read. The same request may fail in the same way.
+const OTHER_WAY: &str =
+    "Use a provider with native structured output, or let the model answer again with `reask`";
+
 fn not_an_object(module: &Module, text: &str) -> Failure {
     let code = ErrorCode::SchemaValidationFailed;
     let violation = Violation::new("", code, "type", "expected an object");
     Failure::new(code, "the model answered with JSON that is not an object")
         .with_detail("violations", json!([violation]))
         .with_partial(partial(module, text))
-        .suggest("Run it again, or use a provider with native structured output")
+        .suggest(OTHER_WAY)
 }

@@ -65,3 +65,23 @@ fn d_05_too_many_listed_values_are_left_to_validation() {
     assert_eq!(lowered_member(json!({ "enum": long }), SchemaTarget::OpenAi).1, ["enum dropped"]);
     assert!(lowered_member(json!({ "enum": long }), SchemaTarget::Anthropic).1.is_empty());
 }
+
+/// References that double at each step make hundreds of thousands of losses of a small schema.
+#[test]
+fn of_many_losses_the_first_are_listed_and_the_rest_are_counted() {
+    let texts = |count: usize| -> Map<String, Value> {
+        (0..count).map(|at| (format!("m{at}"), json!({ "type": "string", "maxLength": 5 }))).collect()
+    };
+    let lowered =
+        lower(&with_member(json!({ "type": "object", "properties": texts(3_000) })), SchemaTarget::Anthropic);
+    let graves = lowered.losses.iter().filter(|loss| loss.effect == Effect::Validity);
+    assert_eq!(graves.count(), MAX_LOSSES + 1);
+    let last = lowered.losses.iter().rfind(|loss| loss.keyword == "…").unwrap();
+    assert!(last.what.starts_with("and ") && last.what.ends_with(" more"), "{last:?}");
+    assert!(
+        lower(&with_member(json!({ "type": "object", "properties": texts(9) })), SchemaTarget::Anthropic)
+            .losses
+            .iter()
+            .all(|loss| loss.keyword != "…")
+    );
+}
