@@ -159,9 +159,7 @@ pub fn run(words: &[&str]) -> Result<Vec<String>, String> {
     let mut words = words.iter().copied();
     while let Some(word) = words.next() {
         match word {
-            "--half" => {
-                half = words.next().filter(|half| ["first", "second"].contains(half)).ok_or(usage)?
-            }
+            "--half" => half = words.next().filter(|half| ["first", "second"].contains(half)).ok_or(usage)?,
             "--model" => model = words.next().ok_or(usage)?,
             word if word.starts_with("--") || folder.is_some() => return Err(usage.to_owned()),
             word => folder = Some(PathBuf::from(word)),
