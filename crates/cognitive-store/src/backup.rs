@@ -11,7 +11,7 @@ use crate::store::Store;
 
 impl Store {
     /// Writes one snapshot of the store into a new file that only its owner can read, and verifies it. Writers are not
-    /// blocked. Refuses an existing file, and a store on a server, which has tools of its own.
+    /// blocked. Refuses an existing file, and a store on a server, which has its own tools.
     pub fn back_up(&self, to: &Path) -> Result<Verification, StoreError> {
         let failed = |problem: Problem| StoreError::new(to, problem);
         let shown = to.to_str().ok_or_else(|| failed(Problem::Failed("the path is not UTF-8".to_owned())))?;

@@ -1,6 +1,7 @@
 //! The loop shared by all providers: send, read, concede unsupported features, wait, retry, report. Knows HTTP and
 //! time, but no service. No state outlives the future: dropping it closes the connection.
 
+mod feed;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 
@@ -32,13 +33,15 @@ use crate::llm::endings::{ending, no_answer, not_json, too_late, too_long, unrea
 use crate::llm::measure::Measure;
 use crate::llm::media;
 use crate::llm::segments::Segments;
-use crate::llm::surrogates::{self, Seam};
+use crate::llm::surrogates;
 use crate::llm::terms::{Bind, Memory, OptionalFeature, Terms};
 use crate::llm::{Reading, Wire, thinking, thoughts_in};
 use crate::redact::Redactor;
 use crate::retry::{Pause, RetryDecision, retry_after, wait};
 use crate::secret::Secret;
 use crate::service::{Answer, MAX_BODY_LENGTH, Place, Service, Trouble};
+
+use feed::Feed;
 
 /// The least time allowed to the first token. Calls with a timeout above one minute get half of it instead, for
 /// example because a large model must be loaded first. (S-04)
@@ -150,85 +153,6 @@ impl Provider for Remote {
     }
 }
 
-/// The results of an attempt, which remain if it is aborted.
-struct Feed<'a> {
-    sink: &'a mut dyn CallSink,
-    begun: bool,
-    status: Option<u16>,
-    /// The token counts reported so far.
-    usage: Option<Usage>,
-    /// Set if they were reported before the end of the answer.
-    counted_midway: bool,
-    /// The model name, if reported.
-    model: Option<String>,
-    /// The text so far, stored only if it may have to be sent back.
-    said: Option<String>,
-    /// The number of bytes of text.
-    length: usize,
-    /// Joins pieces after a character was split between them.
-    seam: Option<Seam>,
-    /// Removes the key from the text.
-    echo: Echo<'a>,
-}
-
-impl<'a> Feed<'a> {
-    fn new(sink: &'a mut dyn CallSink, said: Option<String>, echo: Echo<'a>) -> Self {
-        let (status, usage, model, seam) = (None, None, None, None);
-        let counted_midway = false;
-        Self { sink, begun: false, status, usage, counted_midway, model, said, length: 0, seam, echo }
-    }
-
-    fn text(&mut self, text: &str) {
-        match &mut self.seam {
-            None => self.hand_on(text),
-            Some(seam) => {
-                let joined = seam.join(text);
-                self.hand_on(&joined);
-            }
-        }
-    }
-
-    fn hand_on(&mut self, text: &str) {
-        if !text.is_empty() {
-            self.begun = true;
-            self.length = self.length.saturating_add(text.len());
-            let Self { echo, said, sink, .. } = self;
-            echo.pass(text, |text| take(text, said.as_mut(), &mut **sink));
-        }
-    }
-
-    /// Takes the counts and the name of the model.
-    fn note(&mut self, reading: &Reading) {
-        self.counted_midway = reading.final_usage().is_none();
-        (self.usage, self.model) = (reading.usage.or(reading.counted_input), reading.model.clone());
-    }
-
-    /// Returns the ending that the service reports as an error. Hands on the reply that it withheld.
-    fn ending(&mut self, complaint: &Complaint, reporter: Reporter<'_>) -> Option<Finish> {
-        let finish = ending(complaint, reporter)?;
-        if let Some(reply) = complaint.reply.as_deref().filter(|_| !self.begun) {
-            self.text(reply);
-        }
-        Some(finish)
-    }
-
-    /// Flushes the filters: no second half of a character and no rest of the key can follow.
-    fn end_text(&mut self) {
-        if let Some(left) = self.seam.take().and_then(|mut seam| seam.end()) {
-            self.hand_on(left);
-        }
-        let Self { echo, said, sink, .. } = self;
-        echo.end(|text| take(text, said.as_mut(), &mut **sink));
-    }
-}
-
-fn take(text: &str, said: Option<&mut String>, sink: &mut dyn CallSink) {
-    if let Some(said) = said {
-        said.push_str(text);
-    }
-    sink.piece(text);
-}
-
 impl Remote {
     /// Runs attempts until one succeeds or the time of the call is over.
     async fn tries(&self, call: &ModelCall, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
@@ -244,7 +168,7 @@ impl Remote {
             let started = Instant::now();
             (feed.status, feed.usage, feed.model) = (None, None, None);
             let outcome = self.one_try(call, &terms, &mut feed, deadline).await;
-            report(&mut feed, terms.bind, started, &outcome);
+            feed.report(terms.bind, started, &outcome);
             let fault = match outcome {
                 Ok(end) => {
                     if concessions > 0 {
@@ -371,7 +295,7 @@ impl Remote {
             let fault = reporter.status(status, None, body.as_bytes());
             self.refusal(status, fault, terms, &mut feed, reporter)
         };
-        report(&mut feed, terms.bind, started, &outcome);
+        feed.report(terms.bind, started, &outcome);
         outcome.map_err(|fault| {
             let less = self.less(terms, &fault, call);
             (fault, less)
@@ -613,16 +537,4 @@ fn patience(reading: &Reading) -> Duration {
     } else {
         SILENCE
     }
-}
-
-fn report(feed: &mut Feed<'_>, bind: Bind, started: Instant, outcome: &Result<ModelEnd, Fault>) {
-    let text = outcome.as_ref().map_or_else(|fault| fault.error.to_string(), |_| "ok".to_owned());
-    let mut attempt = Attempt::new(bind.decode(), text, started.elapsed());
-    attempt.status = feed.status;
-    if let Err(fault) = outcome {
-        attempt.failed = fault.failed.as_deref().cloned();
-        (attempt.usage, attempt.model) = (feed.usage, feed.model.take());
-        attempt.counted_midway = feed.usage.is_some() && feed.counted_midway;
-    }
-    feed.sink.attempt(attempt);
 }
