@@ -228,8 +228,10 @@ fn chosen(set: &str, cases: Vec<Value>) -> Vec<Value> {
     cases.sort_by_key(|(hash, _)| *hash);
     cases.truncate(MAX_CASES);
     let with_half = |(at, (_, mut case)): (usize, (u64, Value))| {
-        case["half"] = json!(if at % 2 == 0 { "first" } else { "second" });
-        case["id"] = json!(format!("{set}-{at}"));
+        if let Some(members) = case.as_object_mut() {
+            members.insert("half".to_owned(), if at % 2 == 0 { "first" } else { "second" }.into());
+            members.insert("id".to_owned(), format!("{set}-{at}").into());
+        }
         case
     };
     cases.into_iter().enumerate().map(with_half).collect()

@@ -22,6 +22,9 @@ use cognitive_library::Library;
 use cognitive_runtime::{Host, RunOptions};
 use serde_json::{Value, json};
 
+/// The rows of a test that run at once.
+const CONCURRENCY: usize = 8;
+
 /// A model that answers immediately. A text with `busy` is refused twice, one with `locked out` always.
 #[derive(Default)]
 struct StubModel {
@@ -59,6 +62,11 @@ impl Provider for StubModel {
             let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(open, Ordering::SeqCst);
             tokio::task::yield_now().await;
+            // The first rows end when as many run at once as the batch allows.
+            let mut turns = 0..if self.thinks { 100_000 } else { 0 };
+            while self.most.load(Ordering::SeqCst) < CONCURRENCY as u64 && turns.next().is_some() {
+                tokio::task::yield_now().await;
+            }
             self.open.fetch_sub(1, Ordering::SeqCst);
             let calls = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
             if let Some((_, stop)) = self.stop_after.as_ref().filter(|(after, _)| calls >= *after) {
@@ -137,7 +145,7 @@ impl Bench {
                 with_input: false,
             },
             limits: BatchLimits {
-                concurrency: 8,
+                concurrency: CONCURRENCY,
                 max_cost: None,
                 max_tokens: None,
                 max_time: None,
@@ -326,7 +334,7 @@ fn a_limit_costs_a_batch_none_of_its_concurrency() {
         bench.stub_model.most.load(Ordering::SeqCst)
     };
     // The job costs 0.033 dollars.
-    assert_eq!((most(None), most(Some("0.1"))), (8, 8));
+    assert_eq!((most(None), most(Some("0.1"))), (CONCURRENCY as u64, CONCURRENCY as u64));
 }
 
 #[test]

@@ -27,6 +27,7 @@ use crate::tools::built_in;
 /// The environment of all runs of a process. Safe to share between runs; a clone shares all of its contents.
 #[derive(Clone)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "the settings are independent")]
 pub struct Host {
     /// The source of modules.
     pub modules: Arc<dyn ModuleSource>,

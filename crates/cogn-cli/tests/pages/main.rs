@@ -109,7 +109,7 @@ fn the_first_picture_shows_what_the_program_prints() {
     assert!(texts.iter().all(|text| !text.starts_with(' ')), "a leading space is not shown: {texts:?}");
     assert!(texts.iter().any(|text| text.starts_with("\u{a0}\u{a0}")), "{texts:?}");
     let Some(weights) = cognitive_testkit::weights() else { return };
-    let home = cognitive_testkit::Home::new(env!("CARGO_BIN_EXE_cogn"));
+    let home = Home::new(env!("CARGO_BIN_EXE_cogn"));
     let environment = [("COGN_MODEL", weights.to_str().unwrap()), ("COLUMNS", "120")];
     let text = "text=The delivery came two weeks late and the box was broken.";
     let said = |form| home.run(&["run", "text-classifier", "--set", text, form], &environment, "").all();

@@ -555,7 +555,7 @@ fn a_client_that_was_installed_serves_the_project_it_was_installed_from() {
     assert_eq!(place.run(&words, &[key], "").exit(), 0);
     let text = place.read(".cursor/mcp.json");
     assert!(!text.contains("very-secret"), "{text}");
-    let entry: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let entry: Value = serde_json::from_str(&text).unwrap();
     let entry = &entry["mcpServers"]["cogn"];
     assert_eq!(entry["env"], serde_json::json!({ "OPENAI_API_KEY": "${env:OPENAI_API_KEY}" }), "{entry}");
     let folder = place.folder().canonicalize().unwrap().display().to_string();

@@ -148,7 +148,10 @@ fn schemas_that_explode_or_hang_are_refused_or_bounded() {
         })
         .collect();
     defs.push(r##""d40": {}, "input": {}, "data": {"$ref": "#/d0"}"##.to_owned());
-    says(&Bad::new("schema.json", format!("{{{}}}", defs.join(",")).as_bytes()).errors(), "chain of more than");
+    says(
+        &Bad::new("schema.json", format!("{{{}}}", defs.join(",")).as_bytes()).errors(),
+        "chain of more than",
+    );
     let pattern = r#"{"input": {"pattern": "(((a{1,500}){1,500}){1,500})"}, "data": {}}"#;
     assert!(!Bad::new("schema.json", pattern.as_bytes()).errors().is_empty());
 }

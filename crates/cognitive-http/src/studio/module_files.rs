@@ -200,8 +200,9 @@ pub(crate) async fn create(
         let message = "this server does not offer modules of this name";
         return response::failure(Failure::new(ErrorCode::PermissionDenied, message));
     }
-    let created = run_blocking(&shared, &shared.studio_permits, move |shared| {
-        let record = || record_edit(shared, &client, &name, json!({ "created": tier.word() }));
+    let author = Arc::clone(&client);
+    let created = author_work(&shared, &client, move |shared| {
+        let record = || record_edit(shared, &author, &name, json!({ "created": tier.word() }));
         shared.module_editor()?.create(&name, tier, &record)
     })
     .await

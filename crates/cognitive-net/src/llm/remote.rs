@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 use cognitive_contract::address::bare_url;
 use cognitive_contract::media::{AcceptedForm, Category};
 use cognitive_contract::ports::{
-    Attempt, CallSink, Destination, FailureKind, Finish, ModelCall, ModelEnd, PortFuture, Provider,
-    ProviderError, RenderedRequest, Usage,
+    CallSink, Destination, FailureKind, Finish, ModelCall, ModelEnd, PortFuture, Provider, ProviderError,
+    RenderedRequest,
 };
 use cognitive_contract::thinking::ThoughtOutcome;
 use cognitive_contract::tools::FUNCTION_CALLING;
@@ -29,7 +29,7 @@ use crate::frames::{Frames, Unreadable};
 use crate::kind::Kind;
 use crate::llm::calls::offers;
 use crate::llm::echo::Echo;
-use crate::llm::endings::{ending, no_answer, not_json, too_late, too_long, unreadable};
+use crate::llm::endings::{no_answer, not_json, too_late, too_long, unreadable};
 use crate::llm::measure::Measure;
 use crate::llm::media;
 use crate::llm::segments::Segments;
