@@ -13,7 +13,7 @@
 //! # async fn worker() -> Result<(), Box<dyn std::error::Error>> {
 //! let worker = Arc::new(DurableWorker::new(cogn::Runtime::from_env()?));
 //! let options = ListenOptions::at("127.0.0.1:9080".parse()?);
-//! serve(listen(&options)?, WorkerOffer::of(&worker).endpoint, &options, asked_to_end()).await;
+//! serve(listen(&options)?, WorkerOffer::for_worker(&worker).endpoint, &options, asked_to_end()).await;
 //! # Ok(())
 //! # }
 //! ```

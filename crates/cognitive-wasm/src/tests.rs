@@ -90,8 +90,8 @@ fn an_input_is_refused_as_the_runtime_refuses_it() {
 #[test]
 fn a_question_that_makes_no_sense_is_answered_too() {
     for (question, said) in [
-        ("", "no such question"),
-        ("sing\n\n1", "no such question"),
+        ("", "unknown question"),
+        ("sing\n\n1", "unknown question"),
         ("input\n\n{}", "needs a module"),
         ("envelope\n\n{", "not JSON"),
         ("assemble\n\n{}", "list"),

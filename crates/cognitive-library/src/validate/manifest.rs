@@ -91,7 +91,7 @@ fn identity(subject: &CheckedModule<'_>, found: &mut Findings) {
     let file = subject.manifest_file;
     found.extend(labels(subject.written, file));
     if missing(subject, "excludes") {
-        // One line for both, unless strict mode makes the second one an error of its own.
+        // One line for both, unless strict mode makes the second one a separate error.
         let both = !subject.strict() && undescribed_insights(subject);
         let (message, hint) = if both {
             (

@@ -173,10 +173,12 @@ fn rules(
         }
         Ok::<(), Problem>(())
     };
-    let changed =
-        "SELECT DISTINCT b.key FROM row_changes a JOIN row_changes b ON b.name = a.name AND b.key = a.key
-         AND b.seq > a.seq WHERE a.name = ?1 AND a.is_final = 1 AND (b.state IS NULL OR b.state <> a.state)
-         ORDER BY b.key LIMIT 101";
+    let changed = concat!(
+        "SELECT DISTINCT b.key FROM row_changes a JOIN row_changes b ",
+        "ON b.name = a.name AND b.key = a.key AND b.seq > a.seq ",
+        "WHERE a.name = ?1 AND a.is_final = 1 AND (b.state IS NULL OR b.state <> a.state) ",
+        "ORDER BY b.key LIMIT 101",
+    );
     forbidden(session, changed, None)?;
     if table != ProtectedTable::Context {
         let deleted = "SELECT key FROM row_changes WHERE name = ?1 AND kind = 'd' ORDER BY seq LIMIT 101";
