@@ -41,7 +41,8 @@ await scenario(async () => {
   const page = await newPage();
   await hostilePicture(page);
   await visit(page, "/run/hostile");
-  await page.locator('[data-path="/text"]').getByRole("textbox").waitFor();
+  // The form of the module before it has the same fields.
+  await page.locator("main").getByText("window.hacked=4").first().waitFor();
   await page.keyboard.press("Control+Enter");
   const envelope = page.getByRole("article", { name: "Envelope" });
   await succeeded(page);

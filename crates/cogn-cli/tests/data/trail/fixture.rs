@@ -136,7 +136,9 @@ impl Service {
 
     fn serve(&self, mut stream: TcpStream, act: &dyn Fn(&str) -> Act) {
         let Some(request) = read_request(&mut stream) else { return };
-        let text = request.split('<').nth(1).and_then(|rest| rest.split('>').next()).unwrap().to_owned();
+        // The input is the last text in angle brackets; the format of the answer has placeholders in them.
+        let text =
+            request.rsplit('>').nth(1).and_then(|before| before.rsplit('<').next()).unwrap().to_owned();
         self.note(|seen| *seen.asked.entry(text.clone()).or_default() += 1);
         let act = act(&text);
         let body = match act {

@@ -97,7 +97,8 @@ pub(crate) struct Service {
 
 /// The text of a request, which is between `<` and `>`.
 fn text_of(request: &FakeRequest) -> String {
-    request.text.split('<').nth(1).and_then(|rest| rest.split('>').next()).unwrap().to_owned()
+    // The input is the last text in angle brackets; the format of the answer has placeholders in them.
+    request.text.rsplit('>').nth(1).and_then(|before| before.rsplit('<').next()).unwrap().to_owned()
 }
 
 impl Service {
