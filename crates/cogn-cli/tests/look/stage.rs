@@ -230,9 +230,7 @@ impl Stage {
         let (out, err) = match scene.with {
             _ if scene.line.contains("--trace") => (out, untimed_waterfall(&err)),
             SceneCompany::Model => (untimed(&out), err),
-            SceneCompany::Operator => {
-                (out, steady(&same_port(&err), "\"time\":", |letter| letter.is_ascii_digit()))
-            }
+            SceneCompany::Operator => (out, same_port(&err)),
             SceneCompany::Nobody => (out, err),
         };
         Seen { code: output.status.code().unwrap(), out, err }
@@ -248,6 +246,7 @@ impl Stage {
         let text = steady(&text, "\"latency_ms\":", |letter| letter.is_ascii_digit() || letter == '.');
         let text = steady(&text, "\"verification_hash\": \"sha256:", |letter| letter.is_ascii_hexdigit());
         let text = steady(&text, "\"processing_time_ms\":", |letter| letter.is_ascii_digit());
+        let text = steady(&text, "\"time\":", |letter| letter.is_ascii_digit());
         steady(&text, "\"timestamp\":", |letter| letter.is_ascii_digit())
     }
 }
