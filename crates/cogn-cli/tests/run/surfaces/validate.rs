@@ -102,7 +102,7 @@ fn watch_validates_and_tests_again_after_each_change_until_it_is_ended() {
         let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
         until(&mut lines, good);
         let prompt = std::fs::read_to_string(place.path("cognitive/modules/words/schema.json")).unwrap();
-        place.module("words", &[("schema.json", &prompt.replace("\"question\", ", "\"question\" ,, "))]);
+        place.module("words", &[("schema.json", &prompt.replacen('{', "{,", 1))]);
         assert!(until(&mut lines, bad).iter().any(|line| line.starts_with("changed: ")), "{command}");
         place.module("words", &[("schema.json", &prompt)]);
         until(&mut lines, good);
