@@ -35,17 +35,20 @@ pub struct Meta {
     /// The share of answers with such a confidence that people found right, once there are enough decisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated_confidence: Option<f64>,
-    /// The harm that acting on the answer could do.
+    /// The harm that acting on the answer could do. `high` in a failure of the runtime means that nothing may act on it, and says nothing about the input.
     pub risk: MetaRiskKnown,
     /// One line for logs and review cards.
     pub explain: String,
+    /// The id of the run in audit records and traces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
     /// provider/model
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The time of the whole run in milliseconds, with checks, media, parts and waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<f64>,
+    /// The part of the run's `latency_ms` that was spent in calls of models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processing_time_ms: Option<i64>,
     /// Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`; with a price, `cost` in `currency`.

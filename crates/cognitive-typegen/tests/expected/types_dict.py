@@ -12,14 +12,17 @@ class Meta(TypedDict):
     confidence: float
     # The share of answers with such a confidence that people found right, once there are enough decisions.
     calibrated_confidence: NotRequired[float]
-    # The harm that acting on the answer could do.
+    # The harm that acting on the answer could do. `high` in a failure of the runtime means that nothing may act on it, and says nothing about the input.
     risk: Literal["none", "low", "medium", "high"]
     # One line for logs and review cards.
     explain: str
+    # The id of the run in audit records and traces.
     trace_id: NotRequired[str]
     # provider/model
     model: NotRequired[str]
+    # The time of the whole run in milliseconds, with checks, media, parts and waiting.
     latency_ms: NotRequired[float]
+    # The part of the run's `latency_ms` that was spent in calls of models.
     processing_time_ms: NotRequired[int]
     # Tokens of all calls: `input_tokens`, `output_tokens`, `total_tokens`; with a price, `cost` in `currency`.
     usage: NotRequired[Any]
