@@ -185,7 +185,10 @@ impl Complaint {
     pub(crate) fn is_refusal(&self) -> bool {
         self.mentions(&[
             "content_filter",
-            "content_policy_violation",
+            "policy_violation",
+            "bio_policy",
+            "cyber_policy",
+            "prompt was flagged",
             "data_inspection_failed",
             "datainspectionfailed",
             "input was flagged",

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use cognitive_contract::media::Category;
 use cognitive_contract::ports::{Provider, ProviderError};
+use cognitive_ports::openai_api::OpenAiApi;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
@@ -15,8 +16,9 @@ use crate::llm::anthropic::{self, Anthropic};
 use crate::llm::compatible_services::dialect;
 use crate::llm::gemini::Gemini;
 use crate::llm::ollama::{self, Ollama};
-use crate::llm::openai::{ChatDialect, OpenAi};
+use crate::llm::openai::OpenAi;
 use crate::llm::remote::Remote;
+use crate::llm::responses::{Responses, api_for};
 use crate::llm::terms::Memory;
 use crate::llm::{Endpoint, Wire};
 use crate::redact::Redactor;
@@ -36,6 +38,8 @@ pub struct ProviderConfig {
     pub key: Option<Secret>,
     /// The base URL; `None` for the default of the kind. For [`Kind::Ollama`] a host is enough.
     pub base_url: Option<String>,
+    /// The API of a service that has both of OpenAI's; `None` for the one that the model needs.
+    pub api: Option<OpenAiApi>,
     /// The media kinds that the model accepts; `None` for those that its service documents. Only the operator of a
     /// local server knows which media its model supports.
     pub media: Option<Vec<Category>>,
@@ -66,6 +70,7 @@ impl ProviderConfig {
             model: None,
             key: None,
             base_url: None,
+            api: None,
             media: None,
             proxies: Proxies::default(),
             plain_http: false,
@@ -91,6 +96,13 @@ impl ProviderConfig {
     #[must_use]
     pub fn with_base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = Some(base_url.into());
+        self
+    }
+
+    /// Sets the API of a service that has both of OpenAI's.
+    #[must_use]
+    pub fn with_api(mut self, api: OpenAiApi) -> Self {
+        self.api = Some(api);
         self
     }
 
@@ -132,6 +144,7 @@ impl fmt::Debug for ProviderConfig {
             .field("model", &self.model)
             .field("key", &self.key)
             .field("base_url", &self.base_url.as_deref().map(|base| redactor.clean(base)))
+            .field("api", &self.api)
             .field("proxies", &self.proxies)
             .finish_non_exhaustive()
     }
@@ -203,6 +216,9 @@ fn unprotected(config: &ProviderConfig, base: &Url) -> bool {
 fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderError> {
     let model = model(config)?;
     let headers = headers(config)?;
+    if config.api.is_some() && dialect(config.kind).is_none() {
+        return Err(misconfigured(config, "has its own API, so `api` has no effect"));
+    }
     Ok(match (config.kind, dialect(config.kind)) {
         (Kind::Anthropic, _) => {
             let base = without_end(base, "/v1");
@@ -220,7 +236,14 @@ fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderEr
             list.query_pairs_mut().append_pair("pageSize", "1000");
             Box::new(Gemini { endpoint: Endpoint { model, calls, list, headers } })
         }
-        (_, Some(dialect)) => Box::new(chat_completions(dialect, model, base, headers)),
+        (kind, Some(dialect)) => {
+            let api = api_for(config.api, kind, base, &model);
+            let endpoint = openai_endpoint(api, model, base, headers);
+            match api {
+                OpenAiApi::Chat => Box::new(OpenAi { dialect, endpoint }),
+                OpenAiApi::Responses => Box::new(Responses { dialect, endpoint }),
+            }
+        }
         (Kind::Ollama, None) => {
             let base = without_end(base, "/api");
             let (calls, list) = (join(&base, "/api/chat"), join(&base, "/api/tags"));
@@ -231,11 +254,11 @@ fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderEr
     })
 }
 
-fn chat_completions(dialect: ChatDialect, model: String, base: &Url, headers: HeaderMap) -> OpenAi {
+fn openai_endpoint(api: OpenAiApi, model: String, base: &Url, headers: HeaderMap) -> Endpoint {
     // Users sometimes paste the full endpoint URL.
-    let base = without_end(base, "/chat/completions");
-    let (calls, list) = (join(&base, "/chat/completions"), join(&base, "/models"));
-    OpenAi { dialect, endpoint: Endpoint { model, calls, list, headers } }
+    let base = OpenAiApi::ALL.iter().fold(base.clone(), |base, api| without_end(&base, api.path()));
+    let (calls, list) = (join(&base, api.path()), join(&base, "/models"));
+    Endpoint { model, calls, list, headers }
 }
 
 fn model(config: &ProviderConfig) -> Result<String, ProviderError> {

@@ -55,7 +55,7 @@ impl Fault {
     }
 
     /// Adds a remedy.
-    fn cured_by(mut self, remedy: Option<&str>) -> Self {
+    pub(crate) fn cured_by(mut self, remedy: Option<&str>) -> Self {
         if let Some(failed) = &mut self.failed {
             failed.remedy = remedy.map(str::to_owned);
         }
@@ -248,15 +248,17 @@ fn by_status(status: u16, complaint: &Complaint, wait: Option<Duration>, text: S
 
 /// Phrases for a model that does not support media.
 pub(crate) const MEDIA: &[&str] =
-    &["image input", "image_url", "input_audio", "vision", "multimodal", "mmproj"];
+    &["image input", "image_url", "input_audio", "vision", "multimodal", "mmproj", "unsupported_image"];
 
 /// Returns the HTTP status that an error inside an answer corresponds to.
 fn status_of(complaint: &Complaint) -> u16 {
-    let tables: [(u16, &[&str]); 4] = [
-        (429, &["rate_limit", "rate limit", "resource_exhausted", "too many requests"]),
+    let tables: [(u16, &[&str]); 5] = [
+        (429, &["rate_limit", "rate limit", "resource_exhausted", "too many requests", "insufficient_quota"]),
         (401, &["authentication_error", "permission_error", "invalid api key"]),
         (503, &["overloaded", "unavailable", "server_error", "api_error", "internal", "timeout"]),
         (400, &["invalid_request", "invalid_argument", "invalid params", "unsupported", "not supported"]),
+        // Codes of failed responses.
+        (400, &["invalid_prompt", "image_", "_image", "data_residency_mismatch"]),
     ];
     let found = tables.into_iter().find(|(_, words)| complaint.mentions(words));
     // An unclassified error counts as a fault of the service.

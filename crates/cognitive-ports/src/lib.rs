@@ -8,11 +8,13 @@
 //!
 //! - Records of runs: [`archive`] (queries about past runs), [`review`] (human decisions and calibration).
 //! - Cost: [`prices`] (dated prices of models), [`spending`] (daily budgets).
-//! - [`module_editor`] (module files for editing), [`batch_service`] (endpoints that take many requests at once).
+//! - [`module_editor`] (module files for editing), [`batch_service`] (endpoints that take many requests at once),
+//!   [`openai_api`] (chat completions or Responses).
 
 pub mod archive;
 pub mod batch_service;
 pub mod module_editor;
+pub mod openai_api;
 pub mod prices;
 pub mod review;
 pub mod spending;

@@ -3,22 +3,24 @@
 
 use cognitive_contract::ports::{PortFuture, ProviderError};
 use cognitive_ports::batch_service::{CollectReply, PostLimits, PostState, PostedReply, PostedRequest};
+use cognitive_ports::openai_api::OpenAiApi;
 use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::{BatchClient, PostWire, WantedPost, id_of};
 
-/// The path suffix of the calls URL.
-const CALLS: &str = "/chat/completions";
-/// The endpoint for requests, in the form that a batch names it.
-const ENDPOINT: &str = "/v1/chat/completions";
 /// The boundary between the parts of an upload.
 const BOUNDARY: &str = "cogn-7d1f0c52a9b34e66";
 
 pub(super) struct OpenAiPosts;
 
 impl OpenAiPosts {
-    fn upload(requests: &[PostedRequest]) -> Vec<u8> {
+    /// Returns the URL of something else than calls.
+    fn at(batch_client: &BatchClient, path: &str) -> Url {
+        batch_client.at(api(batch_client).path(), path)
+    }
+
+    fn upload(requests: &[PostedRequest], endpoint: &str) -> Vec<u8> {
         let mut body = format!(
             "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n--{BOUNDARY}\r\n\
              content-disposition: form-data; name=\"file\"; filename=\"requests.jsonl\"\r\ncontent-type: application/jsonl\r\n\r\n"
@@ -29,7 +31,7 @@ impl OpenAiPosts {
             // The body is JSON already and is inserted unchanged.
             let body_of = &request.body;
             let line = format!(
-                "{{\"custom_id\":{id},\"method\":\"POST\",\"url\":\"{ENDPOINT}\",\"body\":{body_of}}}\n"
+                "{{\"custom_id\":{id},\"method\":\"POST\",\"url\":\"{endpoint}\",\"body\":{body_of}}}\n"
             );
             body.extend_from_slice(line.as_bytes());
         }
@@ -51,25 +53,26 @@ impl PostWire for OpenAiPosts {
     ) -> PortFuture<'a, Result<String, ProviderError>> {
         Box::pin(async move {
             let kind = format!("multipart/form-data; boundary={BOUNDARY}");
-            let url = batch_client.at(CALLS, "/files");
-            let answer = batch_client.ask(hyper::Method::POST, &url, &kind, Self::upload(requests)).await?;
+            let (url, endpoint) = (Self::at(batch_client, "/files"), endpoint(batch_client));
+            let upload = Self::upload(requests, &endpoint);
+            let answer = batch_client.ask(hyper::Method::POST, &url, &kind, upload).await?;
             let file = batch_client.document(answer).await?;
             let file = id_of(&file, batch_client, "id")?;
             let batch = json!({
                 "input_file_id": file,
-                "endpoint": ENDPOINT,
+                "endpoint": endpoint,
                 "completion_window": "24h",
                 "metadata": { "cogn_batch": name },
             });
             let made = batch_client
-                .post_json(&batch_client.at(CALLS, "/batches"), batch.to_string().into_bytes())
+                .post_json(&Self::at(batch_client, "/batches"), batch.to_string().into_bytes())
                 .await?;
             id_of(&made, batch_client, "id")
         })
     }
 
     fn list(&self, batch_client: &BatchClient) -> Url {
-        let mut url = batch_client.at(CALLS, "/batches");
+        let mut url = Self::at(batch_client, "/batches");
         url.set_query(Some("limit=100"));
         url
     }
@@ -82,7 +85,7 @@ impl PostWire for OpenAiPosts {
     }
 
     fn place(&self, batch_client: &BatchClient, id: &str) -> Url {
-        batch_client.at(CALLS, &format!("/batches/{id}"))
+        Self::at(batch_client, &format!("/batches/{id}"))
     }
 
     fn state(&self, post: &Value) -> PostState {
@@ -111,7 +114,7 @@ impl PostWire for OpenAiPosts {
                 else {
                     continue;
                 };
-                let url = batch_client.at(CALLS, &format!("/files/{file}/content"));
+                let url = Self::at(batch_client, &format!("/files/{file}/content"));
                 batch_client
                     .lines(&url, |line| reply(&line).map_or(Ok(()), |(id, reply)| take(&id, reply)))
                     .await?;
@@ -119,6 +122,18 @@ impl PostWire for OpenAiPosts {
             Ok(())
         })
     }
+}
+
+/// Returns the API of the calls.
+fn api(batch_client: &BatchClient) -> OpenAiApi {
+    let path = batch_client.remote.wire.endpoint().calls.path();
+    let is_used = |api: &OpenAiApi| path.ends_with(api.path());
+    OpenAiApi::ALL.into_iter().find(is_used).unwrap_or(OpenAiApi::Chat)
+}
+
+/// Returns the endpoint for requests, in the form that a batch names it.
+fn endpoint(batch_client: &BatchClient) -> String {
+    format!("/v1{}", api(batch_client).path())
 }
 
 fn reply(line: &Value) -> Option<(String, PostedReply)> {

@@ -97,6 +97,15 @@ impl Calls {
         true
     }
 
+    /// Adds a complete call, of which fragments may have arrived before.
+    pub(crate) fn settle(&mut self, index: u64, id: &str, name: &str, arguments: &str) {
+        let known = self.slots.iter().rev().find(|slot| slot.index == index && slot.call.id == id);
+        match known {
+            None => self.piece(index, id, name, arguments),
+            Some(slot) => slot.call.arguments.is_empty() && self.piece(index, id, "", arguments),
+        };
+    }
+
     /// Adds arguments to a call that has begun. Blocks of other types with this index are ignored.
     pub(crate) fn more(&mut self, index: u64, arguments: &str) {
         if self.slots.iter().any(|slot| slot.index == index) {

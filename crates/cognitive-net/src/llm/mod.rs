@@ -13,6 +13,7 @@ pub(crate) mod media;
 pub(crate) mod ollama;
 pub(crate) mod openai;
 pub(crate) mod remote;
+pub(crate) mod responses;
 pub(crate) mod segments;
 mod surrogates;
 pub(crate) mod terms;
@@ -116,6 +117,10 @@ pub(crate) struct Reading {
     pub(crate) thinks: bool,
     /// The number of bytes of thoughts.
     pub(crate) thought: usize,
+    /// Set while the service reports that the model reasons. It may then be silent until the deadline.
+    pub(crate) reasons: bool,
+    /// The index of the message that is about the work and not the answer, while it arrives.
+    pub(crate) commentary: Option<u64>,
     /// Set if a frame contained half a character, which a placeholder replaces until both halves have arrived.
     pub(crate) has_halves: bool,
     /// The token counts of the whole answer; `None` if the service reported none that can be read.
@@ -130,7 +135,7 @@ pub(crate) struct Reading {
     pub(crate) closed: bool,
     /// Set if the body is one document, whose end is the end of the answer.
     pub(crate) is_document: bool,
-    /// The text so far of a service that repeats the whole text in every frame.
+    /// The text so far of a service that repeats the whole text, in every frame or at the end.
     pub(crate) sum: String,
     /// The requested tool calls.
     pub(crate) calls: Calls,

@@ -46,6 +46,23 @@ pub(crate) struct ChatDialect {
     pub(crate) largest_image: u64,
 }
 
+impl ChatDialect {
+    /// Returns the schema dialect for bound output.
+    pub(crate) fn target(&self) -> Option<SchemaTarget> {
+        self.ladder.contains(&Bind::Schema).then_some(self.target)
+    }
+
+    /// Returns the accepted form of a media category.
+    pub(crate) fn form(&self, category: Category) -> Option<AcceptedForm> {
+        match category {
+            Category::Image => Some(media::images(self.images, MAX_SIDE_LENGTH, self.largest_image)),
+            Category::Audio => Some(AcceptedForm::from_types(&[MediaType::Wav, MediaType::Mp3])),
+            Category::Document => Some(media::pdf(MAX_PDF_SIZE)),
+            Category::Video => None,
+        }
+    }
+}
+
 /// `json_schema`, `json_object`, nothing.
 pub(crate) const EVERYTHING: &[Bind] = &[Bind::Schema, Bind::Json, Bind::Prompt];
 
@@ -77,7 +94,7 @@ pub(crate) struct OpenAi {
 
 impl Wire for OpenAi {
     fn target(&self) -> Option<SchemaTarget> {
-        self.dialect.ladder.contains(&Bind::Schema).then_some(self.dialect.target)
+        self.dialect.target()
     }
 
     fn ladder(&self) -> &'static [Bind] {
@@ -145,14 +162,7 @@ impl Wire for OpenAi {
     }
 
     fn form(&self, category: Category) -> Option<AcceptedForm> {
-        match category {
-            Category::Image => {
-                Some(media::images(self.dialect.images, MAX_SIDE_LENGTH, self.dialect.largest_image))
-            }
-            Category::Audio => Some(AcceptedForm::from_types(&[MediaType::Wav, MediaType::Mp3])),
-            Category::Document => Some(media::pdf(MAX_PDF_SIZE)),
-            Category::Video => None,
-        }
+        self.dialect.form(category)
     }
 
     fn makes(&self, category: Category) -> bool {
@@ -329,7 +339,7 @@ fn finish(reason: &str) -> Result<Finish, Complaint> {
 }
 
 /// Reads the token counts. Some gateways return them under the names of the upstream service, and some only the total.
-fn counted(counts: &Value) -> Result<Option<Usage>, UnreadableCount> {
+pub(crate) fn counted(counts: &Value) -> Result<Option<Usage>, UnreadableCount> {
     let tokens = |name: &str, other: &str| {
         let (one, other) = (token_count(counts, name)?, token_count(counts, other)?);
         Ok::<_, UnreadableCount>(one.max(other))
@@ -342,16 +352,17 @@ fn counted(counts: &Value) -> Result<Option<Usage>, UnreadableCount> {
     let details = ["completion_tokens_details", "output_tokens_details"];
     let details = details.iter().find_map(|name| counts.get(*name));
     let thoughts = details.map_or(0, |details| count(details, "reasoning_tokens"));
-    let usage = |written| Usage::new(read, written).with_thoughts(thoughts).with_cache(cached(counts), 0);
+    let (hits, fills) = cached(counts);
+    let usage = |written| Usage::new(read, written).with_thoughts(thoughts).with_cache(hits, fills);
     Ok(written.map(usage))
 }
 
-/// Returns the number of input tokens read from the service's cache, under any of its member names.
-fn cached(counts: &Value) -> u64 {
+/// Returns the number of input tokens read from and written to the service's cache, under any of its member names.
+fn cached(counts: &Value) -> (u64, u64) {
     let details = ["prompt_tokens_details", "input_tokens_details"];
-    let details = details.iter().filter_map(|name| counts.get(*name));
-    let told = details.map(|details| count(details, "cached_tokens"));
-    told.chain([count(counts, "prompt_cache_hit_tokens")]).max().unwrap_or(0)
+    let details = || details.iter().filter_map(|name| counts.get(*name));
+    let most = |name: &str| details().map(|details| count(details, name)).max().unwrap_or(0);
+    (most("cached_tokens").max(count(counts, "prompt_cache_hit_tokens")), most("cache_write_tokens"))
 }
 
 #[cfg(test)]

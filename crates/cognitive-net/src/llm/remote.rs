@@ -16,6 +16,7 @@ use cognitive_contract::ports::{
 };
 use cognitive_contract::thinking::ThoughtOutcome;
 use cognitive_contract::tools::FUNCTION_CALLING;
+use cognitive_ports::openai_api::OpenAiApi;
 use cognitive_schema::{ProviderSchema, SchemaTarget};
 use hyper::Method;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
@@ -34,7 +35,7 @@ use crate::llm::measure::Measure;
 use crate::llm::media;
 use crate::llm::segments::Segments;
 use crate::llm::surrogates;
-use crate::llm::terms::{Bind, Memory, OptionalFeature, Terms};
+use crate::llm::terms::{Bind, Memory, NOT_STORED, OptionalFeature, Terms};
 use crate::llm::{Reading, Wire, thinking, thoughts_in};
 use crate::redact::Redactor;
 use crate::retry::{Pause, RetryDecision, retry_after, wait};
@@ -48,6 +49,8 @@ use feed::Feed;
 const FIRST_TOKEN: Duration = Duration::from_secs(30);
 /// The longest silence within a stream; after it the stream counts as dead. (S-04)
 const SILENCE: Duration = Duration::from_mins(1);
+/// The silence of a model that reasons, which only the deadline ends.
+const REASONING: Duration = Duration::from_hours(24);
 /// The wait after the last text, when only token counts can follow.
 const AFTERTHOUGHT: Duration = Duration::from_secs(2);
 /// The wait after the closing mark. Nothing can follow, but a body read to its end leaves a reusable connection.
@@ -204,10 +207,11 @@ impl Remote {
                 .complaint
                 .as_ref()
                 .is_some_and(|complaint| complaint.mentions(&["grammar", "schema", "tools param"])),
-            // A router that knows no server with tool support reports that the model does not exist.
-            ProviderError::Misconfigured(_) => {
-                fault.complaint.as_ref().is_some_and(|complaint| complaint.mentions(&["support tool use"]))
-            }
+            // A router that knows no server with tool support reports that the model does not exist, and a service
+            // that looks up items which it has not stored, that they do not.
+            ProviderError::Misconfigured(_) => fault.complaint.as_ref().is_some_and(|complaint| {
+                complaint.mentions(&["support tool use"]) || complaint.mentions(NOT_STORED)
+            }),
             _ => false,
         };
         let complaint = fault.complaint.as_ref().filter(|_| about_the_request)?;
@@ -374,11 +378,26 @@ impl Remote {
             feed.sink.bound(terms.bind.decode());
         }
         let Some(finish) = complaint.and_then(|complaint| feed.ending(complaint, reporter)) else {
-            return Err(fault);
+            return Err(self.with_other_api(status, fault));
         };
         feed.end_text();
         let reading = Reading { finish: Some(finish), ..Reading::default() };
         Ok(self.end(&reading, terms.bind))
+    }
+
+    /// Adds the remedy if the service, or its model, has only the other of OpenAI's APIs.
+    fn with_other_api(&self, status: u16, fault: Fault) -> Fault {
+        let path = self.wire.endpoint().calls.path();
+        let says = |told: fn(&Complaint) -> bool| fault.complaint.as_deref().is_some_and(told);
+        let remedy = if path.ends_with(OpenAiApi::Chat.path()) {
+            let is_meant = says(|complaint| complaint.mentions(&["v1/responses"]));
+            is_meant.then_some("Set `api: responses`, or `--api responses`: the model needs that API")
+        } else {
+            let is_unknown = matches!(status, 404 | 405) && !says(Complaint::is_about_model);
+            let is_meant = is_unknown && path.ends_with(OpenAiApi::Responses.path());
+            is_meant.then_some("Set `api: chat`, or `--api chat`, if the service has only that API")
+        };
+        if remedy.is_some() { fault.cured_by(remedy) } else { fault }
     }
 
     /// Reads an answer until the service reports its end or the body ends. The model must begin before `first`.
@@ -534,6 +553,8 @@ fn patience(reading: &Reading) -> Duration {
         FAREWELL
     } else if reading.is_finished() {
         AFTERTHOUGHT
+    } else if reading.reasons {
+        REASONING
     } else {
         SILENCE
     }

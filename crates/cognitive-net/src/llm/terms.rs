@@ -59,6 +59,11 @@ pub(crate) enum OptionalFeature {
     Reasoning,
     /// The answer as a stream. Without it, the answer arrives whole.
     Stream,
+    /// The reasoning in encrypted form, to be sent back with the results of tools. Without it, the model forgets what
+    /// it thought before it called them.
+    EncryptedReasoning,
+    /// The ids of the items that are sent back, for services that look them up and find nothing.
+    ItemIds,
 }
 
 /// The terms of one request.
@@ -137,6 +142,9 @@ impl Terms {
 
 /// The features that complaints name, in the order in which they are dropped.
 const NAMED: &[OptionalFeature] = &[
+    // Before the settings for thinking, whose words its messages contain.
+    OptionalFeature::EncryptedReasoning,
+    OptionalFeature::ItemIds,
     OptionalFeature::ThinkingBudget,
     OptionalFeature::Thinking,
     OptionalFeature::Temperature,
@@ -162,6 +170,8 @@ impl OptionalFeature {
             Self::Reasoning => &["reasoning_effort"],
             // As a whole word, so that `stream_options` does not match.
             Self::Stream => &["stream"],
+            Self::EncryptedReasoning => &["encrypted_content", "encrypted content"],
+            Self::ItemIds => NOT_STORED,
         }
     }
 
@@ -179,6 +189,8 @@ impl OptionalFeature {
             Self::CacheMark => call.has_stable_prefix,
             Self::ThinkingBudget | Self::Thinking => call.thinking.is_some(),
             Self::Reasoning => offers(call) && terms.keeps(Self::Tools),
+            Self::EncryptedReasoning => offers(call) && terms.keeps(Self::Tools),
+            Self::ItemIds => !call.rounds.is_empty(),
             // After the first tool round the tools can no longer be dropped.
             Self::Tools => offers(call) && call.rounds.is_empty(),
         }
@@ -207,6 +219,9 @@ const THINKING: &[&str] = &[
 /// The services' words for tools.
 const TOOLS: &[&str] = &["tool", "function calling", "functions"];
 
+/// Phrases for an item that a service was asked not to store, and looks up all the same.
+pub(crate) const NOT_STORED: &[&str] = &["items are not persisted"];
+
 /// Phrases for a feature that must be enabled on the server first.
 const NOT_SET_UP: &[&str] = &["requires", "not enabled", "no endpoints found"];
 
@@ -229,6 +244,7 @@ const FORMAT: &[&str] = &[
     "structured output",
     "json mode",
     "json schema",
+    "text.format",
     "grammar",
     "schema",
     "invalid format",

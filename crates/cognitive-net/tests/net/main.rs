@@ -21,6 +21,7 @@ mod media;
 mod recorded;
 mod registry;
 mod requests;
+mod responses;
 mod ssrf;
 mod support;
 mod thinking;

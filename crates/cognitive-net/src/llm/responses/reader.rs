@@ -1,0 +1,181 @@
+//! Reads the events of a stream, and whole responses. A response repeats everything that its events said, so only what
+//! they did not say is taken from it: some gateways leave events out.
+
+use cognitive_contract::ports::Finish;
+use serde_json::Value;
+
+use crate::complaint::Complaint;
+use crate::llm::openai::counted;
+use crate::llm::{Reading, count, field, text_of};
+
+/// Reads an event, or a whole response.
+pub(super) fn read(
+    frame: &Value,
+    reading: &mut Reading,
+    text: &mut dyn FnMut(&str),
+) -> Result<(), Complaint> {
+    let event = text_of(frame, "/type").unwrap_or_default();
+    let index = count(frame, "output_index");
+    let delta = text_of(frame, "/delta").unwrap_or_default();
+    let response = field(frame, "response").filter(|response| response.is_object());
+    match event {
+        "response.output_text.delta" => {
+            if reading.commentary == Some(index) {
+                think(reading, delta);
+            } else {
+                reading.sum.push_str(delta);
+                text(delta);
+            }
+        }
+        "response.refusal.delta" => reading.refusal.push_str(delta),
+        "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => think(reading, delta),
+        "response.function_call_arguments.delta" => reading.calls().more(index, delta),
+        "response.output_item.added" => begin(field(frame, "item").unwrap_or(&Value::Null), index, reading),
+        "response.output_item.done" => {
+            reading.reasons = false;
+            end(field(frame, "item").unwrap_or(&Value::Null), index, reading, text);
+        }
+        "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
+            let status = event.strip_prefix("response.").unwrap_or_default();
+            whole(response.unwrap_or(&Value::Null), status, reading, text)?;
+            reading.closed = true;
+        }
+        // An answer that is not a stream has no events.
+        "" if field(frame, "output").is_some_and(Value::is_array) => whole(frame, "", reading, text)?,
+        // Other events repeat the items, are about tools of the service, or are from a later version of the API.
+        _ => reading.name_model(response.and_then(|response| field(response, "model"))),
+    }
+    Ok(())
+}
+
+/// Counts text that is not part of the answer.
+fn think(reading: &mut Reading, thought: &str) {
+    reading.thinks |= !thought.is_empty();
+    reading.thought = reading.thought.saturating_add(thought.len());
+}
+
+/// Reads an item that is empty so far.
+fn begin(item: &Value, index: u64, reading: &mut Reading) {
+    let kind = text_of(item, "/type").unwrap_or_default();
+    // A model may be silent for minutes while it reasons.
+    reading.reasons = kind == "reasoning";
+    reading.thinks |= reading.reasons;
+    match kind {
+        "message" => reading.commentary = is_commentary(item).then_some(index),
+        "function_call" => call(item, index, reading),
+        _ => {}
+    }
+}
+
+/// Reads a complete item.
+fn end(item: &Value, index: u64, reading: &mut Reading, text: &mut dyn FnMut(&str)) {
+    match text_of(item, "/type").unwrap_or_default() {
+        "message" if !is_commentary(item) => say(&text_in(item), reading, text),
+        "function_call" => call(item, index, reading),
+        _ => {}
+    }
+    keep(item, reading);
+}
+
+/// Reads a call whose arguments may be missing, or may have arrived.
+fn call(item: &Value, index: u64, reading: &mut Reading) {
+    let word = |path: &str| text_of(item, path).unwrap_or_default();
+    reading.calls().settle(index, word("/call_id"), word("/name"), word("/arguments"));
+}
+
+/// Stores an item for the next request.
+fn keep(item: &Value, reading: &mut Reading) {
+    let Some(members) = item.as_object().filter(|_| reading.keeps_parts) else { return };
+    // The service sends members without a value, and refuses to receive some of them.
+    let set = members.iter().filter(|(_, value)| !value.is_null());
+    reading.keep_part(Value::Object(set.map(|(name, value)| (name.clone(), value.clone())).collect()));
+}
+
+/// Reads a whole response. `told` is its status if it has none itself.
+fn whole(
+    response: &Value,
+    told: &str,
+    reading: &mut Reading,
+    text: &mut dyn FnMut(&str),
+) -> Result<(), Complaint> {
+    reading.name_model(field(response, "model"));
+    if let Some(counts) = field(response, "usage").filter(|usage| usage.is_object()) {
+        reading.usage = counted(counts).ok().flatten();
+    }
+    let items: Vec<&Value> = field(response, "output").and_then(Value::as_array).into_iter().flatten().collect();
+    let messages = || items.iter().filter(|item| text_of(item, "/type") == Some("message"));
+    if reading.refusal.is_empty() {
+        messages().for_each(|item| reading.refusal.push_str(&refusal_in(item)));
+    }
+    let answer: String = messages().filter(|item| !is_commentary(item)).map(|item| text_in(item)).collect();
+    say(&answer, reading, text);
+    if reading.calls.is_empty() {
+        for (index, item) in items.iter().enumerate() {
+            if text_of(item, "/type") == Some("function_call") {
+                call(item, index as u64, reading);
+            }
+        }
+    }
+    if reading.parts.is_empty() {
+        items.iter().for_each(|item| keep(item, reading));
+    }
+    // A model that only comments has nothing else to say.
+    if reading.sum.is_empty() && reading.calls.is_empty() {
+        let comments: String = messages().map(|item| text_in(item)).collect();
+        say(&comments, reading, text);
+    }
+    match text_of(response, "/status").unwrap_or(told) {
+        "incomplete" => reading.stopped(Some(cut(response))),
+        "completed" => reading.stopped(Some(Finish::Complete)),
+        status @ ("failed" | "cancelled") => return Err(failure(response, status)),
+        // The service would answer later, which was not asked for.
+        "queued" | "in_progress" => {}
+        _ => reading.stopped(None),
+    }
+    Ok(())
+}
+
+/// Hands on the part of a text that has not arrived in pieces.
+fn say(whole: &str, reading: &mut Reading, text: &mut dyn FnMut(&str)) {
+    let rest = whole.strip_prefix(reading.sum.as_str()).unwrap_or_default();
+    if !rest.is_empty() {
+        text(rest);
+        reading.sum.push_str(rest);
+    }
+}
+
+/// Returns whether a message is about the work and not the answer.
+fn is_commentary(item: &Value) -> bool {
+    text_of(item, "/phase") == Some("commentary")
+}
+
+fn text_in(item: &Value) -> String {
+    content(item, "output_text", "/text")
+}
+
+fn refusal_in(item: &Value) -> String {
+    content(item, "refusal", "/refusal")
+}
+
+/// Returns the text of the parts of one type.
+fn content(item: &Value, kind: &str, path: &str) -> String {
+    let parts = field(item, "content").and_then(Value::as_array).into_iter().flatten();
+    let parts = parts.filter(|part| text_of(part, "/type") == Some(kind));
+    parts.filter_map(|part| text_of(part, path)).collect()
+}
+
+/// Returns the reason for a response that is not complete.
+fn cut(response: &Value) -> Finish {
+    match text_of(response, "/incomplete_details/reason") {
+        Some("content_filter") => Finish::Refused("the content filter stopped the answer".to_owned()),
+        _ => Finish::CutOff,
+    }
+}
+
+/// Returns the error of a response that failed.
+fn failure(response: &Value, status: &str) -> Complaint {
+    Complaint::of_frame(response).unwrap_or_else(|| {
+        let text = format!("the model stopped: {status}");
+        Complaint { words: text.clone(), text, status: Some(503), ..Complaint::default() }
+    })
+}
