@@ -142,11 +142,13 @@ pub enum Lack {
     KubernetesSchemas,
     /// The JSON Schema Test Suite.
     JsonSchemaSuite,
+    /// A Python with the clients of model services.
+    VendorClients,
 }
 
 impl Lack {
     /// All prerequisites, in the order of reports.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::Weights,
         Self::Curl,
         Self::Browser,
@@ -183,6 +185,7 @@ impl Lack {
         Self::Compose,
         Self::KubernetesSchemas,
         Self::JsonSchemaSuite,
+        Self::VendorClients,
     ];
 
     /// The word for it in reports and variables.
@@ -225,6 +228,7 @@ impl Lack {
             Self::Compose => "docker-compose",
             Self::KubernetesSchemas => "kubernetes-validate",
             Self::JsonSchemaSuite => "json-schema-suite",
+            Self::VendorClients => "vendor-clients",
         }
     }
 
@@ -296,6 +300,7 @@ impl Lack {
             Self::JsonSchemaSuite => {
                 "check out `json-schema-org/JSON-Schema-Test-Suite`, then set `COGN_TEST_JSON_SCHEMA_SUITE` to the folder"
             }
+            Self::VendorClients => "`pip install openai botocore`, then set `COGN_TEST_PYTHON`",
         }
     }
 

@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 
 use cognitive_contract::ports::{Attempt, CallSink, ModelCall};
+use cognitive_ports::openai_api::OpenAiApi;
 use hyper::header::HeaderValue;
 
 use super::*;
@@ -31,13 +32,20 @@ struct FuzzReply {
     fault: Option<String>,
 }
 
+/// The name of OpenAI's other API.
+const RESPONSES: &str = "responses";
+
 /// The services, created once because each loads the system's root certificates.
 static SERVICES: LazyLock<Vec<(&str, Remote)>> = LazyLock::new(|| {
+    let key = || Secret::new("a-key-of-nobody");
     let make = |name: &'static str| {
         let config = ProviderConfig::new(Kind::parse(name)?).with_model("m");
-        Some((name, remote(&config.with_key(Secret::new("a-key-of-nobody"))).ok()?))
+        Some((name, remote(&config.with_key(key())).ok()?))
     };
-    ["openai", "anthropic", "gemini", "openrouter", "ollama"].into_iter().filter_map(make).collect()
+    let responses = ProviderConfig::new(Kind::OpenAi).with_api(OpenAiApi::Responses).with_key(key());
+    let responses = remote(&responses).ok().map(|remote| (RESPONSES, remote));
+    let named = ["openai", "anthropic", "gemini", "openrouter", "ollama"].into_iter().filter_map(make);
+    named.chain(responses).collect()
 });
 
 /// Checks arbitrary server-sent events, for each service that sends them. The first byte selects the service and the
@@ -55,9 +63,13 @@ pub fn lines(data: &[u8]) {
 
 fn check(data: &[u8], kinds: &[&str], content_type: &'static str) {
     let Some((choice, body)) = data.split_first() else { return };
-    let kind = kinds.get(usize::from(*choice) % kinds.len());
+    let choice = usize::from(*choice);
+    // The upper half selects the API that came later, so that older seeds keep their meaning.
+    let (kind, size) = match choice.checked_sub(128) {
+        Some(size) => (Some(&RESPONSES), size + 1),
+        None => (kinds.get(choice % kinds.len()), choice / kinds.len() + 1),
+    };
     let Some((_, remote)) = SERVICES.iter().find(|(name, _)| Some(name) == kind) else { return };
-    let size = usize::from(*choice) / kinds.len() + 1;
     let whole = read(remote, content_type, [body].into_iter());
     assert_eq!(whole, read(remote, content_type, body.chunks(size)), "in pieces of {size}");
 }
@@ -105,7 +117,7 @@ mod tests {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
         let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
         assert!(files.len() >= 10, "{}", folder.display());
-        assert_eq!(SERVICES.len(), 5);
+        assert_eq!(SERVICES.len(), 6);
         for file in files {
             check(&std::fs::read(file).unwrap());
         }

@@ -20,9 +20,7 @@ use crate::llm::calls::{declaration, offers};
 use crate::llm::media::{self, Style};
 use crate::llm::openai::ChatDialect;
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
-use crate::llm::{
-    Endpoint, Reading, Wire, field, messages_with_instructions, names_in, text_of, thinking,
-};
+use crate::llm::{Endpoint, Reading, Wire, field, messages_with_instructions, names_in, text_of, thinking};
 
 /// A service with the Responses API.
 #[derive(Debug)]

@@ -14,7 +14,8 @@ pub(super) fn needs_responses(model: &str) -> bool {
     let name = name.split(':').next().unwrap_or_default();
     let mut words = name.split('-');
     words.clone().any(|word| WORDS.contains(&word))
-        || (words.next() == Some("gpt") && words.next().and_then(version).is_some_and(|it| it >= FIRST_VERSION))
+        || (words.next() == Some("gpt")
+            && words.next().and_then(version).is_some_and(|it| it >= FIRST_VERSION))
 }
 
 /// Parses the version in a name: `5`, `5.6`.

@@ -36,12 +36,17 @@ pub(super) fn read(
             end(field(frame, "item").unwrap_or(&Value::Null), index, reading, text);
         }
         "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
-            let status = event.strip_prefix("response.").unwrap_or_default();
-            whole(response.unwrap_or(&Value::Null), status, reading, text)?;
+            let response = response.unwrap_or(&Value::Null);
+            // Some gateways complete every response, and only its status says how it ended.
+            let told = event.strip_prefix("response.").unwrap_or_default();
+            let status = text_of(response, "/status").filter(|_| told == "completed").unwrap_or(told);
+            whole(response, status, reading, text)?;
             reading.closed = true;
         }
         // An answer that is not a stream has no events.
-        "" if field(frame, "output").is_some_and(Value::is_array) => whole(frame, "", reading, text)?,
+        "" if field(frame, "output").is_some_and(Value::is_array) => {
+            whole(frame, text_of(frame, "/status").unwrap_or_default(), reading, text)?;
+        }
         // Other events repeat the items, are about tools of the service, or are from a later version of the API.
         _ => reading.name_model(response.and_then(|response| field(response, "model"))),
     }
@@ -86,15 +91,17 @@ fn call(item: &Value, index: u64, reading: &mut Reading) {
 /// Stores an item for the next request.
 fn keep(item: &Value, reading: &mut Reading) {
     let Some(members) = item.as_object().filter(|_| reading.keeps_parts) else { return };
-    // The service sends members without a value, and refuses to receive some of them.
-    let set = members.iter().filter(|(_, value)| !value.is_null());
+    // The service sends members that it does not take: the origin of an item, and in its own items those without a
+    // value. Items of other tools need theirs.
+    let is_own = matches!(text_of(item, "/type"), Some("message" | "reasoning" | "function_call"));
+    let set = members.iter().filter(|(name, value)| *name != "created_by" && !(is_own && value.is_null()));
     reading.keep_part(Value::Object(set.map(|(name, value)| (name.clone(), value.clone())).collect()));
 }
 
-/// Reads a whole response. `told` is its status if it has none itself.
+/// Reads a whole response.
 fn whole(
     response: &Value,
-    told: &str,
+    status: &str,
     reading: &mut Reading,
     text: &mut dyn FnMut(&str),
 ) -> Result<(), Complaint> {
@@ -102,7 +109,8 @@ fn whole(
     if let Some(counts) = field(response, "usage").filter(|usage| usage.is_object()) {
         reading.usage = counted(counts).ok().flatten();
     }
-    let items: Vec<&Value> = field(response, "output").and_then(Value::as_array).into_iter().flatten().collect();
+    let items: Vec<&Value> =
+        field(response, "output").and_then(Value::as_array).into_iter().flatten().collect();
     let messages = || items.iter().filter(|item| text_of(item, "/type") == Some("message"));
     if reading.refusal.is_empty() {
         messages().for_each(|item| reading.refusal.push_str(&refusal_in(item)));
@@ -124,10 +132,10 @@ fn whole(
         let comments: String = messages().map(|item| text_in(item)).collect();
         say(&comments, reading, text);
     }
-    match text_of(response, "/status").unwrap_or(told) {
+    match status {
         "incomplete" => reading.stopped(Some(cut(response))),
         "completed" => reading.stopped(Some(Finish::Complete)),
-        status @ ("failed" | "cancelled") => return Err(failure(response, status)),
+        "failed" | "cancelled" => return Err(failure(response, status)),
         // The service would answer later, which was not asked for.
         "queued" | "in_progress" => {}
         _ => reading.stopped(None),

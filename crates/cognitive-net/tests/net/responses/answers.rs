@@ -8,6 +8,30 @@ use serde_json::{Value, json};
 use super::{play, reply, with_tools};
 use crate::support::{Outcome, Reply, TEXT, recorded, run};
 
+/// The codes of failed responses that are refusals.
+pub(super) const REFUSED: [&str; 3] =
+    ["bio_policy", "misalignment_policy_violation", "image_content_policy_violation"];
+/// The codes of failed responses that are mistakes in the request.
+pub(super) const MISTAKEN: [&str; 15] = [
+    "invalid_prompt",
+    "data_residency_mismatch",
+    "invalid_image",
+    "invalid_image_format",
+    "invalid_base64_image",
+    "invalid_image_url",
+    "image_too_large",
+    "image_too_small",
+    "image_parse_error",
+    "invalid_image_mode",
+    "image_file_too_large",
+    "unsupported_image_media_type",
+    "empty_image_file",
+    "failed_to_download_image",
+    "image_file_not_found",
+];
+/// The codes of failed responses that may pass.
+pub(super) const PASSING: [&str; 3] = ["server_error", "rate_limit_exceeded", "vector_store_timeout"];
+
 fn hear(name: &str) -> Outcome {
     run(play(vec![reply(name); 3], |_| {})).0
 }
@@ -31,7 +55,8 @@ fn counts_of_thoughts_and_of_the_cache_are_read() {
     let usage = json!({ "input_tokens": 100, "output_tokens": 20, "total_tokens": 120,
         "input_tokens_details": { "cached_tokens": 60, "cache_write_tokens": 30 },
         "output_tokens_details": { "reasoning_tokens": 15 } });
-    let body = json!({ "object": "response", "model": "m", "status": "completed", "output": [], "usage": usage });
+    let body =
+        json!({ "object": "response", "model": "m", "status": "completed", "output": [], "usage": usage });
     let outcome = hear_body("application/json", &body.to_string());
     assert_eq!(outcome.ok().usage, Some(Usage::new(100, 20).with_thoughts(15).with_cache(60, 30)));
 }
@@ -94,26 +119,20 @@ fn d_16_failures_have_their_kind_and_number_of_attempts() {
 // The codes of failed responses: none that will be the same next time is tried again.
 #[test]
 fn d_16_codes_of_failed_responses() {
-    let refused = ["bio_policy", "misalignment_policy_violation", "image_content_policy_violation"];
-    let mistaken = ["invalid_prompt", "data_residency_mismatch", "invalid_image", "invalid_image_format",
-        "invalid_base64_image", "invalid_image_url", "image_too_large", "image_too_small", "image_parse_error",
-        "invalid_image_mode", "image_file_too_large", "unsupported_image_media_type", "empty_image_file",
-        "failed_to_download_image", "image_file_not_found"];
-    let passing = ["server_error", "rate_limit_exceeded", "vector_store_timeout"];
     let body = |code: &str| {
         let error = json!({ "code": code, "message": "No." });
         json!({ "object": "response", "status": "failed", "error": error, "output": [] }).to_string()
     };
-    for code in refused {
+    for code in REFUSED {
         let outcome = hear_body("application/json", &body(code));
         assert_eq!(outcome.ok().finish, Finish::Refused("No.".to_owned()), "{code}");
     }
-    for code in mistaken {
+    for code in MISTAKEN {
         let outcome = see_body(&body(code));
         assert!(matches!(outcome.error(), ProviderError::Rejected(_)), "{code}: {:?}", outcome.error());
         assert_eq!(outcome.heard.attempts.len(), 1, "{code}");
     }
-    for code in passing {
+    for code in PASSING {
         let outcome = hear_body("application/json", &body(code));
         assert_eq!((outcome.end.is_err(), outcome.heard.attempts.len()), (true, 3), "{code}");
     }
@@ -147,18 +166,34 @@ fn what_the_pieces_did_not_say_is_taken_from_the_whole() {
         vec![completed(json!([message("{\"a\"::1}")]))],
         vec![item(0, message("{\"a\"::1}")), completed(json!([]))],
         vec![delta(0, "{\"a\"::1}"), completed(json!([message("{\"a\"::1}")]))],
-        vec![delta(3, "{\"a\"::1}"), item(0, message("{\"a\"::1}")), completed(json!([message("{\"a\"::1}")]))],
+        vec![
+            delta(3, "{\"a\"::1}"),
+            item(0, message("{\"a\"::1}")),
+            completed(json!([message("{\"a\"::1}")])),
+        ],
         vec![delta(0, "{\"a\":"), completed(json!([message("{\"a\"::1}")]))],
         vec![delta(0, "{\"a\"::1}"), completed(json!([message("something else")]))],
-        vec![delta(0, "{\"a\":"), item(0, message("{\"a\":")), delta(1, ":1}"), item(1, message(":1}")),
-            completed(json!([message("{\"a\":"), message(":1}")]))],
-        vec![item(0, message("{\"a\":")), item(1, message(":1}")),
-            completed(json!([message("{\"a\":"), message(":1}")]))],
+        vec![
+            delta(0, "{\"a\":"),
+            item(0, message("{\"a\":")),
+            delta(1, ":1}"),
+            item(1, message(":1}")),
+            completed(json!([message("{\"a\":"), message(":1}")])),
+        ],
+        vec![
+            item(0, message("{\"a\":")),
+            item(1, message(":1}")),
+            completed(json!([message("{\"a\":"), message(":1}")])),
+        ],
         // An event without a response is an end, too.
         vec![delta(0, "{\"a\"::1}"), json!({ "type": "response.completed" })],
     ] {
         let outcome = hear_body("text/event-stream", &events(&frames));
-        assert_eq!((outcome.heard.text.as_str(), &outcome.ok().finish), ("{\"a\"::1}", &Finish::Complete), "{frames:?}");
+        assert_eq!(
+            (outcome.heard.text.as_str(), &outcome.ok().finish),
+            ("{\"a\"::1}", &Finish::Complete),
+            "{frames:?}"
+        );
     }
 }
 
@@ -182,9 +217,12 @@ fn a_model_that_reasons_may_be_silent_for_minutes() {
 
     use crate::support::{Act, Then, ask, call, run_without_waiting};
 
-    let added = json!({ "type": "response.output_item.added", "output_index": 0, "item": { "type": "reasoning" } });
+    let added =
+        json!({ "type": "response.output_item.added", "output_index": 0, "item": { "type": "reasoning" } });
     let begun = |event: &Value| {
-        Reply::new("200 OK", "content-type: text/event-stream", &events(&[event.clone()])).then(Then::Stall).act()
+        Reply::new("200 OK", "content-type: text/event-stream", &events(&[event.clone()]))
+            .then(Then::Stall)
+            .act()
     };
     let waited = |act: Act| {
         run_without_waiting(async move {
@@ -222,7 +260,8 @@ fn calls_and_the_turn_are_read_in_both_forms() {
         }
     }
     assert!(turns.windows(2).all(|pair| pair[0] == pair[1]));
-    let types: Vec<&str> = turns[0].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
+    let types: Vec<&str> =
+        turns[0].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["reasoning", "message", "function_call", "function_call"]);
     assert_eq!(
         turns[0][0],
@@ -235,7 +274,8 @@ fn calls_and_the_turn_are_read_in_both_forms() {
 #[test]
 fn reasoning_without_content_does_not_go_back() {
     let turn = |reasoning: Value| {
-        let call = json!({ "type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}" });
+        let call =
+            json!({ "type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}" });
         let body = json!({ "object": "response", "status": "completed", "output": [reasoning, call] });
         let reply = Reply::new("200 OK", "content-type: application/json", &body.to_string());
         run(play(vec![reply.act()], with_tools)).0.ok().turn.clone()
@@ -255,9 +295,7 @@ fn reasoning_without_content_does_not_go_back() {
 fn crowded(count: usize, last: &str) -> Outcome {
     let call = |index: usize| {
         let arguments = if index + 1 == count { json!({ "a": last }) } else { json!({}) };
-        let item = |arguments: &str| {
-            json!({ "type": "function_call", "call_id": format!("id-{index}"), "name": "f", "arguments": arguments })
-        };
+        let item = |arguments: &str| json!({ "type": "function_call", "call_id": format!("id-{index}"), "name": "f", "arguments": arguments });
         let arguments = arguments.to_string();
         [
             json!({ "type": "response.output_item.added", "output_index": index, "item": item("") }),
@@ -268,7 +306,9 @@ fn crowded(count: usize, last: &str) -> Outcome {
     let mut frames: Vec<Value> = (0..count).flat_map(call).collect();
     let items = frames.iter().filter(|frame| frame["type"] == "response.output_item.done");
     let output: Vec<Value> = items.map(|frame| frame["item"].clone()).collect();
-    frames.push(json!({ "type": "response.completed", "response": { "status": "completed", "output": output } }));
+    frames.push(
+        json!({ "type": "response.completed", "response": { "status": "completed", "output": output } }),
+    );
     let reply = Reply::new("200 OK", "content-type: text/event-stream", &events(&frames));
     run(play(vec![reply.act()], with_tools)).0
 }

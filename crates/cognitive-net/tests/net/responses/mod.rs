@@ -2,13 +2,15 @@
 //! oracle.
 
 mod answers;
-//mod oracle;
+mod oracle;
 mod recordings;
 mod requests;
 
 use std::sync::Arc;
 
-use cognitive_contract::ports::{ModelCall, ModelEnd, Provider};
+use bytes::Bytes;
+use cognitive_contract::media::{MediaPart, MediaType};
+use cognitive_contract::ports::{Example, ModelCall, ModelEnd, Provider};
 use cognitive_contract::tools::{ToolReply, ToolRound, ToolSpec};
 use cognitive_net::{Kind, ProviderConfig, provider};
 use serde_json::{Value, json};
@@ -53,6 +55,13 @@ fn with_tools(call: &mut ModelCall) {
         Arc::new(ToolSpec::new("current_time", "Tells the time.", parameters())),
         Arc::new(ToolSpec::new("json_query", "Finds values.", parameters())),
     ];
+}
+
+/// Adds an example and media.
+fn media(call: &mut ModelCall) {
+    call.examples = vec![Example { input: "?".to_owned(), answer: "{}".to_owned() }];
+    let part = |index, kind, data: &'static [u8]| MediaPart::new(index, kind, Bytes::from_static(data));
+    call.media = vec![part(0, MediaType::Png, b"aW1hZ2U="), part(2, MediaType::Pdf, b"cGRm")];
 }
 
 /// Adds a turn with calls, where one tool succeeded and the other failed.

@@ -27,7 +27,8 @@ fn body(recording: &Value) -> (&'static str, String) {
     match recording.get("events").and_then(Value::as_array) {
         None => ("content-type: application/json", recording["response"].to_string()),
         Some(events) => {
-            let event = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+            let event =
+                |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
             ("content-type: text/event-stream", events.iter().map(event).collect())
         }
     }
@@ -52,7 +53,9 @@ fn found(outcome: &Outcome) -> Value {
         found["calls"] = calls.collect();
     }
     if let Some(usage) = end.usage {
-        let Usage { input_tokens, output_tokens, thinking_tokens, cache_read_tokens, cache_write_tokens, .. } = usage;
+        let Usage {
+            input_tokens, output_tokens, thinking_tokens, cache_read_tokens, cache_write_tokens, ..
+        } = usage;
         found["usage"] =
             json!([input_tokens, output_tokens, thinking_tokens, cache_read_tokens, cache_write_tokens]);
     }

@@ -1,14 +1,13 @@
 //! Requests: the schema, media, tools and thinking in their places, and what is left out after a refusal.
 
-use bytes::Bytes;
-use cognitive_contract::media::{Category, MediaPart, MediaType};
-use cognitive_contract::ports::{DecodeMode, Example, ModelCall};
+use cognitive_contract::media::Category;
+use cognitive_contract::ports::{DecodeMode, ModelCall};
 use cognitive_contract::thinking::ThoughtOutcome;
 use cognitive_net::{Kind, provider};
 use cognitive_ports::openai_api::OpenAiApi;
 use serde_json::{Value, json};
 
-use super::{MODEL, at, parameters, play, reply, responses, with_round, with_tools};
+use super::{MODEL, at, media, parameters, play, reply, responses, with_round, with_tools};
 use crate::support::{Act, KEY, Request, Server, TEXT, ask, call, config, recorded, run, schema, written};
 
 /// Returns the only request of a call.
@@ -32,13 +31,7 @@ fn d_05_the_request_is_complete_and_nothing_is_stored() {
 
 #[test]
 fn examples_media_and_other_formats_have_their_places() {
-    let body = request(|call| {
-        call.examples = vec![Example { input: "?".to_owned(), answer: "{}".to_owned() }];
-        let part = |index, kind, data: &'static [u8]| MediaPart::new(index, kind, Bytes::from_static(data));
-        call.media =
-            vec![part(0, MediaType::Png, b"aW1hZ2U="), part(2, MediaType::Pdf, b"cGRm")];
-    });
-    assert_eq!(body.json(), written("responses/media"));
+    assert_eq!(request(media).json(), written("responses/media"));
     // PIPE-009: without a schema, JSON mode, which demands that a message speaks of JSON.
     let body = request(|call| (call.schema, call.max_output_tokens) = (None, None)).json();
     assert_eq!(body["text"], json!({ "format": { "type": "json_object" } }));
@@ -152,7 +145,8 @@ fn only_what_a_service_refuses_is_left_out() {
 
 #[test]
 fn the_api_is_chosen_by_the_model_the_setting_or_the_address() {
-    let path = |change: &dyn Fn(cognitive_net::ProviderConfig) -> cognitive_net::ProviderConfig, chat: bool| {
+    let path = |change: &dyn Fn(cognitive_net::ProviderConfig) -> cognitive_net::ProviderConfig,
+                chat: bool| {
         run(async {
             let answer = if chat { recorded("openai/stream") } else { recorded("responses/stream") };
             let server = Server::start(vec![answer.act()]).await;
