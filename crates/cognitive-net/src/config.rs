@@ -216,7 +216,7 @@ fn unprotected(config: &ProviderConfig, base: &Url) -> bool {
 fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderError> {
     let model = model(config)?;
     let headers = headers(config)?;
-    if config.api.is_some() && dialect(config.kind).is_none() {
+    if config.api.is_some() && !config.kind.speaks_openai() {
         return Err(misconfigured(config, "has its own API, so `api` has no effect"));
     }
     Ok(match (config.kind, dialect(config.kind)) {

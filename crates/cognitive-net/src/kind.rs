@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::llm::compatible_services::dialect;
+
 // The macro makes the list of all kinds of the same lines as the enum.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident,)*) => {
@@ -117,6 +119,12 @@ impl Kind {
     #[must_use]
     pub fn needs_key(self) -> bool {
         self.facts().needs_key
+    }
+
+    /// Returns whether the service has an API of OpenAI: chat completions, and often Responses.
+    #[must_use]
+    pub fn speaks_openai(self) -> bool {
+        dialect(self).is_some()
     }
 
     /// Returns the name in traces: `gen_ai.provider.name` of the OpenTelemetry conventions, or the own name of a

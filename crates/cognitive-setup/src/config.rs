@@ -9,6 +9,7 @@ use cognitive_contract::money::Money;
 use cognitive_contract::{Risk, RunSettings};
 use cognitive_library::find::nearest;
 use cognitive_library::yaml;
+use cognitive_ports::openai_api::OpenAiApi;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,9 @@ pub struct Config {
     pub climb: ClimbConfig,
     /// The base URL of the service, if it is not the default one.
     pub base_url: Option<String>,
+    /// The API of models that OpenAI's two can reach: `chat` or `responses`. Unless set, the model decides: OpenAI's models
+    /// from GPT-5.5 on, and `*-pro` and Codex, need `responses`; all others get `chat`.
+    pub api: Option<OpenAiApi>,
     /// The options of all runs.
     #[serde(flatten)]
     pub run: RunSettings,
@@ -235,6 +239,8 @@ pub struct ModuleConfig {
     pub provider: Option<String>,
     /// The model.
     pub model: Option<String>,
+    /// The API of its model: `chat` or `responses`.
+    pub api: Option<OpenAiApi>,
     /// The options of its runs.
     #[serde(flatten)]
     pub run: RunSettings,
@@ -247,6 +253,7 @@ impl ModuleConfig {
         Self {
             provider: self.provider.or(other.provider),
             model: self.model.or(other.model),
+            api: self.api.or(other.api),
             run: self.run.over(other.run),
             local_only: self.local_only.or(other.local_only),
         }
@@ -341,6 +348,7 @@ impl Config {
             default_model: self.default_model.or(other.default_model),
             base_url,
             base_url_of,
+            api: self.api.or(other.api),
             untrusted_address: self.untrusted_address.or(other.untrusted_address),
             run: self.run.over(other.run),
             budget: self.budget.over(other.budget),

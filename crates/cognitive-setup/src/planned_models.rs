@@ -40,7 +40,7 @@ pub(crate) fn models(settings: &Settings) -> Result<ChosenModels, Failure> {
 fn model(settings: &Settings) -> Result<Arc<dyn Provider>, Failure> {
     match &settings.provider {
         ProviderChoice::Embedded { weights } => Ok(Arc::new(StandIn { model: weights.name() })),
-        ProviderChoice::Service { .. } | ProviderChoice::Replay => {
+        ProviderChoice::Service(_) | ProviderChoice::Replay => {
             wiring::provider(settings, &environment_with_keys, EmbeddedUse::OneByOne, None)
         }
     }

@@ -62,6 +62,12 @@ mod none {
         pub fn needs_key(self) -> bool {
             match self {}
         }
+
+        /// Returns whether it has an API of OpenAI.
+        #[must_use]
+        pub fn speaks_openai(self) -> bool {
+            match self {}
+        }
     }
 
     /// Returns whether the address of a service is on this machine.

@@ -14,6 +14,7 @@ use std::time::Duration;
 use cognitive_contract::context::Sanitiser;
 use cognitive_contract::tier::Gate;
 use cognitive_contract::{Confidence, Failure, RunSettings};
+use cognitive_ports::openai_api::OpenAiApi;
 use cognitive_ports::review::ReviewRules;
 use cognitive_ports::spending::DayBudget;
 use cognitive_runtime::ClimbRules;
@@ -40,6 +41,8 @@ pub struct SettingOverrides {
     pub model: Option<String>,
     /// The address of the service.
     pub base_url: Option<String>,
+    /// The API of a service that has both of OpenAI's.
+    pub api: Option<OpenAiApi>,
     /// The options of runs.
     pub run: RunSettings,
     /// True if the weights of the embedded model must not be downloaded.
@@ -52,14 +55,7 @@ pub enum ProviderChoice {
     /// A saved reply.
     Replay,
     /// A service.
-    Service {
-        /// The kind of the service.
-        kind: Kind,
-        /// The model; the default of the service if absent.
-        model: Option<String>,
-        /// The address; the default of the service if absent.
-        base_url: Option<String>,
-    },
+    Service(ServiceChoice),
     /// The model in this process. Also the default if no provider is configured.
     Embedded {
         /// Its weights.
@@ -67,13 +63,32 @@ pub enum ProviderChoice {
     },
 }
 
+/// The resolved service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceChoice {
+    /// The kind of the service.
+    pub kind: Kind,
+    /// The model; the default of the service if absent.
+    pub model: Option<String>,
+    /// The address; the default of the service if absent.
+    pub base_url: Option<String>,
+    /// The API of a service that has both of OpenAI's; the one that the model needs if absent.
+    pub api: Option<OpenAiApi>,
+}
+
 impl ProviderChoice {
+    /// Returns whether it is a service with an API of OpenAI.
+    #[must_use]
+    pub fn speaks_openai(&self) -> bool {
+        matches!(self, Self::Service(service) if service.kind.speaks_openai())
+    }
+
     /// Returns the name of the provider.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Replay => "replay",
-            Self::Service { kind, .. } => kind.name(),
+            Self::Service(service) => service.kind.name(),
             Self::Embedded { .. } => EMBEDDED,
         }
     }

@@ -27,7 +27,7 @@ use crate::prices;
 use crate::project_root;
 #[cfg(feature = "net")]
 use crate::services::Kind;
-use crate::settings::{Environment, ProviderChoice, RungChoice, Settings};
+use crate::settings::{Environment, ProviderChoice, RungChoice, ServiceChoice, Settings};
 use crate::stores::{self, Stores};
 use crate::timer::TokioTimer;
 
@@ -93,9 +93,7 @@ pub(crate) fn provider(
     fetch: Option<WeightsFetch<'_>>,
 ) -> Result<Arc<dyn Provider>, Failure> {
     match &settings.provider {
-        ProviderChoice::Service { kind, model, base_url } => {
-            service(settings, environment, *kind, (model.as_deref(), base_url.as_deref()))
-        }
+        ProviderChoice::Service(choice) => service(settings, environment, choice),
         ProviderChoice::Embedded { weights } => {
             Ok(Arc::new(embedded_model::open(weights, settings, environment, wanted, fetch)?))
         }
@@ -223,13 +221,12 @@ fn in_words(failure: &Failure) -> String {
 fn service(
     settings: &Settings,
     environment: Environment<'_>,
-    kind: Kind,
-    (model, base_url): (Option<&str>, Option<&str>),
+    choice: &ServiceChoice,
 ) -> Result<Arc<dyn Provider>, Failure> {
-    let config = service_config(settings, environment, kind, (model, base_url))?;
+    let config = service_config(settings, environment, choice)?;
     let hint = service_hint(&config);
     cognitive_net::provider(config)
-        .map_err(|error| unusable(kind, FailureKind::BadRequest, error.to_string()).suggest(hint))
+        .map_err(|error| unusable(choice.kind, FailureKind::BadRequest, error.to_string()).suggest(hint))
 }
 
 /// Returns the batch endpoint of the resolved service.
@@ -238,7 +235,7 @@ pub fn batch_service(
     settings: &Settings,
     environment: Environment<'_>,
 ) -> Result<Arc<dyn BatchService>, Failure> {
-    let ProviderChoice::Service { kind, model, base_url } = &settings.provider else {
+    let ProviderChoice::Service(choice) = &settings.provider else {
         let message = "only services have batch endpoints, and the model is local";
         return Err(Failure::new(ErrorCode::ProviderUnavailable, message).suggest(
             "Choose `--provider openai`, `anthropic` or `gemini`, or leave out `--provider-batch`",
@@ -250,32 +247,33 @@ pub fn batch_service(
         )
         .suggest("Name one with `--provider` and `--model`"));
     }
-    let config = service_config(settings, environment, *kind, (model.as_deref(), base_url.as_deref()))?;
+    let config = service_config(settings, environment, choice)?;
     let hint = service_hint(&config);
     cognitive_net::batch_service(&config)
-        .map_err(|error| unusable(*kind, FailureKind::BadRequest, error.to_string()).suggest(hint))
+        .map_err(|error| unusable(choice.kind, FailureKind::BadRequest, error.to_string()).suggest(hint))
 }
 
 #[cfg(feature = "net")]
 fn service_config(
     settings: &Settings,
     environment: Environment<'_>,
-    kind: Kind,
-    (model, base_url): (Option<&str>, Option<&str>),
+    choice: &ServiceChoice,
 ) -> Result<ProviderConfig, Failure> {
+    let kind = choice.kind;
     if let Some(refused) = &settings.refused_address {
         return Err(refused.clone());
     }
     let key = kind.key_variable().and_then(environment).and_then(Secret::new);
-    if key.is_none() && kind.needs_key() && base_url.is_none() {
+    if key.is_none() && kind.needs_key() && choice.base_url.is_none() {
         let variable = kind.key_variable().unwrap_or_default();
         let message = format!("provider `{}` has no key", kind.name());
         return Err(unusable(kind, FailureKind::Auth, message)
             .suggest(format!("Set `{variable}`, or choose another provider with `--provider`")));
     }
     let mut config = ProviderConfig::new(kind).with_key(key);
-    config.model = model.map(str::to_owned);
-    config.base_url = base_url.map(str::to_owned);
+    config.model.clone_from(&choice.model);
+    config.base_url.clone_from(&choice.base_url);
+    config.api = choice.api;
     config.plain_http = settings.plain_http;
     Ok(config)
 }
@@ -287,13 +285,8 @@ fn service_hint(config: &ProviderConfig) -> String {
 
 /// This build has no services.
 #[cfg(not(feature = "net"))]
-fn service(
-    _: &Settings,
-    _: Environment<'_>,
-    kind: crate::services::Kind,
-    _: (Option<&str>, Option<&str>),
-) -> Result<Arc<dyn Provider>, Failure> {
-    match kind {}
+fn service(_: &Settings, _: Environment<'_>, choice: &ServiceChoice) -> Result<Arc<dyn Provider>, Failure> {
+    match choice.kind {}
 }
 
 /// Returns the hint for a key that would be sent over `http://` to another machine.
@@ -320,24 +313,20 @@ fn unusable(kind: Kind, failure: FailureKind, message: String) -> Failure {
 #[must_use]
 pub fn limited_by_provider(settings: &Settings, capabilities: Capabilities) -> Capabilities {
     match &settings.provider {
-        ProviderChoice::Service { kind, model, base_url } => {
-            limited_by(*kind, (model.as_deref(), base_url.as_deref()), capabilities)
-        }
+        ProviderChoice::Service(choice) => limited_by(choice, capabilities),
         ProviderChoice::Embedded { .. } => capabilities.with_provider(|_| false, |_| false),
         ProviderChoice::Replay => capabilities,
     }
 }
 
 #[cfg(feature = "net")]
-fn limited_by(
-    kind: Kind,
-    (model, base_url): (Option<&str>, Option<&str>),
-    capabilities: Capabilities,
-) -> Capabilities {
-    let model = model.or_else(|| kind.default_model()).unwrap_or("unknown");
+fn limited_by(choice: &ServiceChoice, capabilities: Capabilities) -> Capabilities {
+    let kind = choice.kind;
+    let model = choice.model.as_deref().or_else(|| kind.default_model()).unwrap_or("unknown");
     let mut config =
         ProviderConfig::new(kind).with_model(model).with_key(Secret::new("none")).with_plain_http();
-    config.base_url = base_url.map(str::to_owned).or_else(|| {
+    config.api = choice.api;
+    config.base_url = choice.base_url.clone().or_else(|| {
         // Only a placeholder; no request is sent there.
         kind.default_base_url().is_none().then(|| "http://localhost".to_owned())
     });
@@ -351,15 +340,15 @@ fn limited_by(
 }
 
 #[cfg(not(feature = "net"))]
-fn limited_by(kind: crate::services::Kind, _: (Option<&str>, Option<&str>), _: Capabilities) -> Capabilities {
-    match kind {}
+fn limited_by(choice: &ServiceChoice, _: Capabilities) -> Capabilities {
+    match choice.kind {}
 }
 
 /// Returns the model that a service is called with, if it is known.
 #[must_use]
 pub fn model(settings: &Settings) -> Option<&str> {
-    let ProviderChoice::Service { kind, model, .. } = &settings.provider else { return None };
-    model.as_deref().or_else(|| kind.default_model())
+    let ProviderChoice::Service(choice) = &settings.provider else { return None };
+    choice.model.as_deref().or_else(|| choice.kind.default_model())
 }
 
 /// The parts that a surface passes to build a host.

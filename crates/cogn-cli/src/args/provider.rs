@@ -1,9 +1,18 @@
 //! The options of the provider and the run, for every command that calls a model.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use cognitive_contract::{ErrorCode, Failure, RunSettings};
+use cognitive_ports::openai_api::OpenAiApi;
 use cognitive_setup::settings::SettingOverrides;
 
 use super::candidates;
+
+/// Parses the name of an API.
+fn api() -> impl TypedValueParser<Value = OpenAiApi> {
+    let names = OpenAiApi::ALL.map(OpenAiApi::name);
+    PossibleValuesParser::new(names)
+        .try_map(|name| OpenAiApi::parse(&name).ok_or_else(|| format!("no such API: {name}")))
+}
 
 /// The options of the provider and the run.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -18,6 +27,9 @@ pub struct ProviderArgs {
     /// Base URL of the service, such as that of your own server
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
+    /// The API of the service: chat or responses; OpenAI's models from GPT-5.5 on get responses
+    #[arg(long, value_name = "API", value_parser = api())]
+    pub api: Option<OpenAiApi>,
     #[command(flatten)]
     pub run: RunSettings,
     /// Do not download weights of the embedded model, as with `COGN_OFFLINE=1`
@@ -34,6 +46,7 @@ impl ProviderArgs {
             provider: typed.provider,
             model: typed.model,
             base_url: typed.base_url,
+            api: typed.api,
             run: typed.run,
             no_pull: typed.no_pull,
         }
@@ -42,7 +55,11 @@ impl ProviderArgs {
     /// Refuses these options where the command asks no model; `with` names the flags with which it would. (D-27)
     pub fn refuse_without(&self, with: &str) -> Result<(), Failure> {
         let typed = self.overrides();
-        if !typed.names_model() && !typed.no_pull && typed.run == RunSettings::default() {
+        if !typed.names_model()
+            && typed.api.is_none()
+            && !typed.no_pull
+            && typed.run == RunSettings::default()
+        {
             return Ok(());
         }
         let message = format!("options of models and runs have no effect without {with}");

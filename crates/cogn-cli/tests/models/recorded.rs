@@ -59,8 +59,12 @@ fn meant() -> Value {
 }
 
 fn record(run: &Home, module: &str, service: &FakeModel) -> ProcessOutput {
+    record_as(run, module, service, "stub")
+}
+
+fn record_as(run: &Home, module: &str, service: &FakeModel, model: &str) -> ProcessOutput {
     let url = service.url();
-    let model = ["--provider", "openai", "--base-url", &url, "--model", "stub"];
+    let model = ["--provider", "openai", "--base-url", &url, "--model", model];
     run.cogn(&[&["test", module, "--record", "--accept", "--accept-failures"], &model[..]].concat())
 }
 
@@ -70,13 +74,18 @@ fn read(run: &Home, path: &str) -> String {
 
 #[test]
 fn what_was_recorded_from_a_bound_model_passes_without_it_d_18() {
-    for answer in [success(), failure()] {
+    // The second model is asked through the Responses API.
+    let models = [("stub", "/v1/chat/completions"), ("gpt-5.6-luna", "/v1/responses")];
+    for (answer, (model, path)) in
+        [success(), failure()].into_iter().zip(models).chain([(success(), models[1])])
+    {
         let run = home();
         module(&run, "part", "Answer.");
         module(&run, "whole", "Look: @call:part($INPUT)[optional]");
-        let service = answering(&answer);
+        let service = FakeModel::saying(&answer);
         for name in ["part", "whole"] {
-            record(&run, name, &service).expect_exit(0);
+            record_as(&run, name, &service, model).expect_exit(0);
+            assert!(service.requests().iter().all(|request| request.path == path));
             let said = read(&run, &format!("{name}/tests/one.expected.json"));
             assert!(!said.contains("null") && !said.contains("REPAIRED"), "{said}");
             let replayed = run.cogn(&["test", name]).expect_exit(0);

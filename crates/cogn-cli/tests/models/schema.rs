@@ -10,6 +10,7 @@ use cognitive_contract::ports::{NullSink, PortFuture};
 use cognitive_contract::stream::assemble;
 use cognitive_library::Library;
 use cognitive_net::{Kind, Pause, ProviderConfig, Proxies, Secret, provider};
+use cognitive_ports::openai_api::OpenAiApi;
 use cognitive_runtime::{Host, RunRequest};
 use cognitive_testkit::{Act, FakeModel};
 use serde_json::{Value, json};
@@ -41,6 +42,7 @@ fn kind_of(path: &Path) -> Kind {
             named.unwrap_or(Kind::Compatible)
         }
         "recorded" => Kind::LlamaCpp,
+        "responses" => Kind::OpenAi,
         folder => Kind::parse(folder).unwrap(),
     }
 }
@@ -61,7 +63,7 @@ fn recordings(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Returns a good answer in the format of each API.
-fn good_answers() -> Vec<(Kind, Value)> {
+fn good_answers() -> Vec<(Kind, OpenAiApi, Value)> {
     let text = good().to_string();
     let message = json!({ "role": "assistant", "content": text });
     let usage = json!({ "prompt_tokens": 3, "completion_tokens": 2 });
@@ -73,19 +75,26 @@ fn good_answers() -> Vec<(Kind, Value)> {
         "usageMetadata": { "promptTokenCount": 3, "candidatesTokenCount": 2 } });
     let ollama =
         json!({ "model": "m", "message": message, "done": true, "prompt_eval_count": 3, "eval_count": 2 });
+    let part = json!({ "type": "output_text", "text": text });
+    let output = json!({ "type": "message", "role": "assistant", "content": [part] });
+    let response = json!({ "object": "response", "model": "m", "status": "completed", "output": [output],
+        "usage": { "input_tokens": 3, "output_tokens": 2 } });
     let own = [(Kind::Anthropic, anthropic), (Kind::Gemini, gemini), (Kind::Ollama, ollama)];
-    let speaks_openai = |kind: &Kind| !matches!(kind, Kind::Anthropic | Kind::Gemini | Kind::Ollama);
-    let others = Kind::all().filter(speaks_openai).map(|kind| (kind, openai.clone()));
+    let own = own.map(|(kind, answer)| (kind, OpenAiApi::Chat, answer));
+    let others = Kind::all().filter(|kind| kind.speaks_openai()).flat_map(|kind| {
+        [(kind, OpenAiApi::Chat, openai.clone()), (kind, OpenAiApi::Responses, response.clone())]
+    });
     own.into_iter().chain(others).collect()
 }
 
-fn host(kind: Kind, service: &FakeModel) -> Host {
-    let config = ProviderConfig::new(kind)
+fn host(kind: Kind, api: OpenAiApi, service: &FakeModel) -> Host {
+    let mut config = ProviderConfig::new(kind)
         .with_model("m-1")
         .with_key(Secret::new(KEY))
         .with_base_url(service.url())
         .with_proxies(Proxies::None)
         .with_pause(Arc::new(NoPause));
+    config.api = kind.speaks_openai().then_some(api);
     Host::new(Arc::new(Library::new(Path::new("/nowhere"), None, &[])), provider(config).unwrap())
 }
 
@@ -96,9 +105,9 @@ fn request() -> RunRequest {
 }
 
 /// Plays an answer to a run and to a stream, and validates every envelope. Returns the first one.
-async fn judge(official: &Official, name: &str, kind: Kind, act: Act) -> Value {
+async fn judge(official: &Official, name: &str, (kind, api): (Kind, OpenAiApi), act: Act) -> Value {
     let service = FakeModel::script(vec![act]);
-    let host = host(kind, &service);
+    let host = host(kind, api, &service);
     let whole = serde_json::to_value(cognitive_runtime::run(&host, request(), &mut NullSink).await).unwrap();
     assert_eq!(official.faults(&whole), Vec::<String>::new(), "{name}: {whole}");
 
@@ -130,7 +139,9 @@ fn every_envelope_of_a_live_run_is_one_by_the_official_schema() {
     let mut codes: BTreeMap<String, usize> = BTreeMap::new();
     for path in &found {
         let name = path.display().to_string();
-        let envelope = runtime.block_on(judge(&official, &name, kind_of(path), recorded(path)));
+        let is_response = path.starts_with(wire().join("responses"));
+        let api = if is_response { OpenAiApi::Responses } else { OpenAiApi::Chat };
+        let envelope = runtime.block_on(judge(&official, &name, (kind_of(path), api), recorded(path)));
         let code = envelope.pointer("/error/code").and_then(Value::as_str).unwrap_or("ok");
         *codes.entry(code.to_owned()).or_default() += 1;
     }
@@ -139,9 +150,9 @@ fn every_envelope_of_a_live_run_is_one_by_the_official_schema() {
         assert!(codes.contains_key(code), "{code}: {codes:?}");
     }
     assert!(!codes.contains_key("E4000"), "no service is a fault of ours: {codes:?}");
-    for (kind, answer) in good_answers() {
+    for (kind, api, answer) in good_answers() {
         let act = Act::json(200, &answer);
-        let envelope = runtime.block_on(judge(&official, kind.name(), kind, act));
+        let envelope = runtime.block_on(judge(&official, kind.name(), (kind, api), act));
         assert_eq!(
             (&envelope["ok"], &envelope["meta"]["usage"]["total_tokens"]),
             (&json!(true), &json!(5)),

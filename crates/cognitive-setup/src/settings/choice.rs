@@ -6,9 +6,11 @@ use std::path::PathBuf;
 
 use cognitive_contract::address::bare_url;
 use cognitive_contract::{ErrorCode, Failure};
+use cognitive_ports::openai_api::OpenAiApi;
 
 use super::{
-    EMBEDDED, Environment, ModuleDecision, OverrideScope, ProviderChoice, RungChoice, SettingOverrides,
+    EMBEDDED, Environment, ModuleDecision, OverrideScope, ProviderChoice, RungChoice, ServiceChoice,
+    SettingOverrides,
 };
 use crate::config::{Config, ModuleConfig, UntrustedAddress};
 use crate::env_vars;
@@ -32,6 +34,7 @@ struct ModelSource {
     kind: SourceKind,
     provider: Option<String>,
     model: Option<String>,
+    api: Option<OpenAiApi>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +51,15 @@ impl ModelSource {
         named(self.provider.as_deref(), self.model.as_deref())
     }
 
+    /// Returns whether this source applies to this provider: it names the provider, or none.
+    fn is_about(&self, kind: Kind) -> bool {
+        self.named().is_none_or(|name| Kind::parse(&name) == Some(kind))
+    }
+
     /// Returns the model of this source if it applies to this provider. A model next to another provider belongs to
     /// that provider.
     fn model_for(&self, kind: Kind) -> Option<&String> {
-        let is_meant = self.named().is_none_or(|name| Kind::parse(&name) == Some(kind));
-        self.model.as_ref().filter(|_| is_meant)
+        self.model.as_ref().filter(|_| self.is_about(kind))
     }
 
     /// Returns the model of this source if it applies to the embedded provider. A typed model always belongs to the
@@ -75,11 +82,13 @@ impl ModelSources<'_> {
             kind: SourceKind::Flag,
             provider: self.args.provider.clone(),
             model: self.args.model.clone(),
+            api: self.args.api,
         });
         let module = own.map(|own| ModelSource {
             kind: SourceKind::Module,
             provider: own.provider.clone(),
             model: own.model.clone(),
+            api: own.api,
         });
         let (first, second) = match self.scope {
             OverrideScope::Runs(_) => (flag, module),
@@ -90,11 +99,13 @@ impl ModelSources<'_> {
                 kind: SourceKind::Environment,
                 provider: environment(env_vars::PROVIDER),
                 model: environment(env_vars::MODEL),
+                api: None,
             },
             ModelSource {
                 kind: SourceKind::File,
                 provider: self.config.provider.clone(),
                 model: self.config.model.clone(),
+                api: self.config.api,
             },
         ];
         first.into_iter().chain(second).chain(general).collect()
@@ -107,9 +118,18 @@ impl ModelSources<'_> {
         let is_set = [env_vars::PROVIDER, env_vars::MODEL].iter().any(|name| environment(name).is_some());
         let is_named = args.names_model() || is_set || own.is_some_and(names_model);
         let names = config.providers.iter().flatten().filter(|_| !is_named);
+        let config = &Config { api: own.and_then(|own| own.api).or(config.api), ..config.clone() };
         let rungs: Result<Vec<_>, _> =
             names.map(|name| named_rung(name, args, config, environment)).collect();
-        let mut rungs = rungs?.into_iter();
+        let rungs = rungs?;
+        let has_choice = rungs.iter().any(|rung| rung.provider.speaks_openai());
+        if !rungs.is_empty()
+            && !has_choice
+            && (args.api.is_some() || own.is_some_and(|own| own.api.is_some()))
+        {
+            return Err(no_choice("none of `providers` has"));
+        }
+        let mut rungs = rungs.into_iter();
         let first = match rungs.next() {
             Some(first) => (first.provider, first.refused_address),
             None => self.choose_from(&self.sources(own, true))?,
@@ -125,6 +145,11 @@ impl ModelSources<'_> {
                 OverrideScope::Process => (false, true),
             };
             let choose = || {
+                if !names_model(own) && self.config.providers.is_some() {
+                    let message = format!("`modules.{name}.api` needs `provider` or `model` beside it");
+                    return Err(Failure::misconfigured(message)
+                        .suggest("Name the model of the module, or set `api` for all of `providers`"));
+                }
                 let chosen = self.choose_from(&self.sources(Some(own), with_flags));
                 chosen.map(|(provider, refused_address)| RungChoice {
                     name: name.clone(),
@@ -133,7 +158,7 @@ impl ModelSources<'_> {
                 })
             };
             let decision = ModuleDecision {
-                model: (names_model(own) && !is_root).then(choose),
+                model: ((names_model(own) || own.api.is_some()) && !is_root).then(choose),
                 settings: own.run,
                 local_only: own.local_only == Some(true),
             };
@@ -144,23 +169,28 @@ impl ModelSources<'_> {
 
     fn choose_from(&self, sources: &[ModelSource]) -> Result<Chosen, Failure> {
         let named = sources.iter().find_map(ModelSource::named);
-        let service = |kind: Kind| {
+        let service = |kind: Kind| -> Result<Chosen, Failure> {
             let (base_url, refused) = match self.address(kind, sources) {
                 Ok(address) => (address, None),
                 Err(refused) => (None, Some(refused)),
             };
             let model = sources.iter().find_map(|source| source.model_for(kind)).cloned();
-            (ProviderChoice::Service { kind, model, base_url }, refused)
+            let api = api(sources, |source| source.is_about(kind), kind.speaks_openai(), kind.name())?;
+            Ok((ProviderChoice::Service(ServiceChoice { kind, model, base_url, api }), refused))
         };
-        let alone = |choice: ProviderChoice| (choice, None);
+        let alone = |choice: ProviderChoice| {
+            let is_about = |source: &ModelSource| source.named().is_none_or(|name| name == choice.name());
+            api(sources, is_about, false, choice.name())?;
+            Ok((choice, None))
+        };
         match named.as_deref() {
-            Some("replay") => Ok(alone(ProviderChoice::Replay)),
+            Some("replay") => alone(ProviderChoice::Replay),
             // A model of the environment or the configuration may belong to the default service.
-            Some(EMBEDDED) => self.embedded(sources, false).map(alone),
-            Some(name) => Kind::parse(name).map(service).ok_or_else(|| unknown(name)),
+            Some(EMBEDDED) => self.embedded(sources, false).and_then(alone),
+            Some(name) => Kind::parse(name).map_or_else(|| Err(unknown(name)), service),
             None => match first_with_credentials(self.environment) {
-                Some(kind) => Ok(service(kind)),
-                None => self.embedded(sources, true).map(alone),
+                Some(kind) => service(kind),
+                None => self.embedded(sources, true).and_then(alone),
             },
         }
     }
@@ -238,6 +268,29 @@ pub(crate) fn destinations(
     Ok(std::iter::once(first).chain(rungs.into_iter().map(|rung| rung.provider)).collect())
 }
 
+/// Returns the API that the first source about a provider sets. A source that is about this provider alone, or about one
+/// process, is refused if the provider has no choice; `api` for all providers concerns those that have one.
+fn api(
+    sources: &[ModelSource],
+    is_about: impl Fn(&ModelSource) -> bool,
+    has_choice: bool,
+    name: &str,
+) -> Result<Option<OpenAiApi>, Failure> {
+    let mut about = sources.iter().filter(|source| is_about(source));
+    let Some(source) = about.find(|source| source.api.is_some()) else { return Ok(None) };
+    let is_for_all = source.kind == SourceKind::File && source.provider.is_none();
+    match has_choice {
+        true => Ok(source.api),
+        false if is_for_all => Ok(None),
+        false => Err(no_choice(&format!("`{name}` has not"))),
+    }
+}
+
+fn no_choice(who: &str) -> Failure {
+    Failure::misconfigured(format!("`api` chooses between OpenAI's APIs, and {who} both"))
+        .suggest("Remove `api`, or choose a service with OpenAI's API")
+}
+
 fn names_model(own: &ModuleConfig) -> bool {
     own.provider.is_some() || own.model.is_some()
 }
@@ -263,9 +316,11 @@ pub(crate) fn named_rung(
     environment: Environment<'_>,
 ) -> Result<RungChoice, Failure> {
     let (provider, model) = name.split_once('/').map_or((name, None), |(who, model)| (who, Some(model)));
+    let speaks_openai = Kind::parse(provider).is_some_and(Kind::speaks_openai);
     let typed = SettingOverrides {
         provider: Some(provider.to_owned()),
         model: model.map(str::to_owned),
+        api: args.api.filter(|_| speaks_openai),
         ..args.clone()
     };
     let bare = Config { provider: None, model: None, ..config.clone() };

@@ -18,8 +18,8 @@ fn decide(
 
 fn service(settings: &Settings) -> (&'static str, Option<&str>, Option<&str>) {
     match &settings.provider {
-        ProviderChoice::Service { kind, model, base_url } => {
-            (kind.name(), model.as_deref(), base_url.as_deref())
+        ProviderChoice::Service(service) => {
+            (service.kind.name(), service.model.as_deref(), service.base_url.as_deref())
         }
         other => panic!("{other:?}"),
     }
@@ -71,7 +71,7 @@ fn the_embedded_model_is_named_like_any_other_and_never_pushes_itself_in() {
     .provider
     {
         ProviderChoice::Embedded { .. } => EMBEDDED,
-        ProviderChoice::Service { kind, .. } => kind.name(),
+        ProviderChoice::Service(service) => service.kind.name(),
         ProviderChoice::Replay => "replay",
     };
     let none = typed(None, None);
@@ -249,8 +249,8 @@ fn of_m(args: &SettingOverrides, config: &str, environment: &[(&str, &str)], is_
     let own = settings.of_module.get("m").and_then(|own| own.model.clone());
     let choice = own.map_or(settings.provider, |choice| choice.unwrap().provider);
     match choice {
-        ProviderChoice::Service { kind, model, .. } => {
-            format!("{}/{}", kind.name(), model.unwrap_or_default())
+        ProviderChoice::Service(service) => {
+            format!("{}/{}", service.kind.name(), service.model.unwrap_or_default())
         }
         other => other.name().to_owned(),
     }
@@ -284,11 +284,86 @@ fn an_address_that_was_typed_for_a_server_is_not_for_the_other_provider_of_a_mod
         let config = Config::parse(config).unwrap();
         let settings = Settings::resolve(&args, &config, &|_| None, OverrideScope::Process).unwrap();
         match settings.of_module["m"].model.clone().unwrap().unwrap().provider {
-            ProviderChoice::Service { base_url, .. } => base_url,
+            ProviderChoice::Service(service) => service.base_url,
             other => panic!("{other:?}"),
         }
     };
     assert_eq!(address("modules: {m: {provider: anthropic}}\n"), None);
     assert_eq!(address("modules: {m: {provider: openai, model: x}}\n").as_deref(), Some("http://typed"));
     assert_eq!(address("modules: {m: {model: x}}\n").as_deref(), Some("http://typed"));
+}
+
+/// Returns the API of each model that module `m` would call.
+fn apis(
+    flag: Option<OpenAiApi>,
+    config: &str,
+    scope: OverrideScope<'_>,
+) -> Result<Vec<Option<OpenAiApi>>, Failure> {
+    let args = SettingOverrides { api: flag, ..SettingOverrides::default() };
+    let key = |name: &str| (name == "OPENAI_API_KEY").then(|| "k".to_owned());
+    let settings = Settings::resolve(&args, &Config::parse(config).unwrap(), &key, scope)?;
+    let api = |choice: &ProviderChoice| match choice {
+        ProviderChoice::Service(service) => service.api,
+        _ => None,
+    };
+    if let Some(own) = settings.of_module.get("m").and_then(|own| own.model.clone()) {
+        return Ok(vec![api(&own?.provider)]);
+    }
+    let rungs = settings.rungs.iter().map(|rung| api(&rung.provider));
+    Ok(std::iter::once(api(&settings.provider)).chain(rungs).collect())
+}
+
+// D-33: the API has the precedence of the model.
+#[test]
+fn the_api_is_chosen_like_the_model() {
+    use OpenAiApi::{Chat, Responses};
+    let (run, process) = (OverrideScope::Runs("m"), OverrideScope::Process);
+    for (flag, config, scope, expected) in [
+        (None, "", run, vec![None]),
+        (None, "api: responses\n", run, vec![Some(Responses)]),
+        (Some(Chat), "api: responses\n", run, vec![Some(Chat)]),
+        (None, "api: responses\nmodules: {m: {api: chat}}\n", run, vec![Some(Chat)]),
+        (None, "api: responses\nmodules: {m: {api: chat}}\n", process, vec![Some(Chat)]),
+        (Some(Responses), "modules: {m: {api: chat}}\n", run, vec![Some(Responses)]),
+        (Some(Responses), "modules: {m: {api: chat}}\n", process, vec![Some(Chat)]),
+        // An API next to another provider belongs to that provider.
+        (None, "provider: vllm\napi: responses\nmodules: {m: {provider: openai}}\n", run, vec![None]),
+        // Of several models, it concerns those with a choice.
+        (
+            None,
+            "providers: [openai/x, anthropic/y, vllm/z]\napi: chat\n",
+            run,
+            vec![Some(Chat), None, Some(Chat)],
+        ),
+        (Some(Chat), "providers: [anthropic/y, openai/x]\n", process, vec![None, Some(Chat)]),
+        (
+            None,
+            "providers: [openai/x, vllm/z]\nmodules: {m: {api: chat}}\n",
+            run,
+            vec![Some(Chat), Some(Chat)],
+        ),
+        // One that is for all is for those with a choice.
+        (None, "api: chat\nmodules: {m: {provider: anthropic}}\n", run, vec![None]),
+    ] {
+        assert_eq!(apis(flag, config, scope).unwrap(), expected, "{flag:?} {config}");
+    }
+}
+
+// D-27: an API that chooses nothing is refused.
+#[test]
+fn d_27_an_api_without_a_choice_is_refused() {
+    let (run, process) = (OverrideScope::Runs("m"), OverrideScope::Process);
+    let chat = Some(OpenAiApi::Chat);
+    for (flag, config, scope, said) in [
+        (chat, "provider: anthropic\n", run, "`anthropic` has not both"),
+        (chat, "provider: embedded\n", run, "`embedded` has not both"),
+        (None, "provider: gemini\napi: chat\n", run, "`gemini` has not both"),
+        (None, "modules: {m: {provider: ollama, api: chat}}\n", run, "`ollama` has not both"),
+        (chat, "providers: [anthropic/x, embedded/smollm2]\n", run, "none of `providers` has both"),
+        (None, "providers: [openai/x]\nmodules: {m: {api: chat}}\n", process, "needs `provider` or `model`"),
+    ] {
+        let failure = apis(flag, config, scope).unwrap_err();
+        assert!(failure.message().contains(said), "{config}: {failure}");
+    }
+    assert!(Config::parse("api: soap\n").unwrap_err().contains("`chat` or `responses`"));
 }

@@ -23,7 +23,7 @@ use crate::env_vars;
 use crate::review_config::ReviewConfig;
 use crate::serve_config::ServeConfig;
 use crate::services::is_on_this_machine;
-use crate::settings::{EMBEDDED, Environment, ProviderChoice, destinations, of_embedded};
+use crate::settings::{EMBEDDED, Environment, ProviderChoice, ServiceChoice, destinations, of_embedded};
 use crate::weights::{KnownWeights, weights_file};
 
 pub use ledger::{Ledger, TrustedFile};
@@ -60,6 +60,7 @@ pub fn sift(
         providers,
         climb,
         base_url,
+        api,
         run,
         budget,
         prices,
@@ -94,6 +95,8 @@ pub fn sift(
         climb: withheld.climb(climb, below.climb),
         base_url: None,
         base_url_of: None,
+        // The same service is asked in another form.
+        api,
         untrusted_address,
         run: withheld.run("", run, below.run),
         budget: BudgetConfig {
@@ -225,7 +228,7 @@ impl WithheldSettings {
         destinations: &Destinations<'_>,
         (provider_of_all, model_of_all): (Option<&str>, Option<&str>),
     ) -> ModuleConfig {
-        let ModuleConfig { provider, model, run, local_only } = says;
+        let ModuleConfig { provider, model, api, run, local_only } = says;
         let below = destinations.below;
         let of_module = below.modules.get(name).cloned().unwrap_or_default();
         // A project cannot override a user's `local_only`. Without the note, the whole file would be in effect.
@@ -252,7 +255,7 @@ impl WithheldSettings {
         let place = format!("modules.{name}.");
         let (provider, model) = self.choice(&place, (provider, model), moves, &seen);
         let run = self.run(&place, run, below_of_module);
-        ModuleConfig { provider, model, run, local_only }
+        ModuleConfig { provider, model, api, run, local_only }
     }
 
     /// Any file may raise a threshold.
@@ -544,7 +547,7 @@ impl Destinations<'_> {
     fn stays_here(&self, choice: &ProviderChoice) -> bool {
         match choice {
             ProviderChoice::Embedded { .. } | ProviderChoice::Replay => true,
-            ProviderChoice::Service { kind, base_url, .. } => {
+            ProviderChoice::Service(ServiceChoice { kind, base_url, .. }) => {
                 let has_key =
                     kind.key_variable().is_some_and(|variable| (self.environment)(variable).is_some());
                 let address = base_url.as_deref().or_else(|| kind.default_base_url());
@@ -558,10 +561,9 @@ impl Destinations<'_> {
 fn same_place(one: &ProviderChoice, other: &ProviderChoice) -> bool {
     match (one, other) {
         (ProviderChoice::Embedded { .. }, ProviderChoice::Embedded { .. }) => true,
-        (
-            ProviderChoice::Service { kind, base_url, .. },
-            ProviderChoice::Service { kind: other, base_url: other_url, .. },
-        ) => kind == other && base_url == other_url,
+        (ProviderChoice::Service(one), ProviderChoice::Service(other)) => {
+            one.kind == other.kind && one.base_url == other.base_url
+        }
         (one, other) => one == other,
     }
 }

@@ -1,5 +1,5 @@
-//! A model service on loopback that answers as a test decides, in the wire format of chat completions, whole or streamed, with
-//! TLS or without. It records every request before it answers. Judges nothing.
+//! A model service on loopback that answers as a test decides, in the wire format of chat completions or of the
+//! Responses API, whole or streamed, with TLS or without. It records every request before it answers. Judges nothing.
 
 #![expect(clippy::expect_used, reason = "in a test, a panic is the report")]
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::PATIENCE;
 
 use super::act::{Act, Then, until_the_client_leaves};
-use super::wire::{completion, events};
+use super::wire::{completion, events, response, response_events};
 
 /// A request as the service received it.
 #[derive(Debug, Clone, PartialEq)]
@@ -275,8 +275,16 @@ fn converse<S: Read + Write>(
                 let error = json!({ "error": { "message": "refused by the test", "type": "test" } });
                 (status, "application/json", error.to_string())
             }
-            Some(FakeReply::Text(text)) if is_stream => (200, "text/event-stream", events(&text)),
-            Some(FakeReply::Text(text)) => (200, "application/json", completion(&text).to_string()),
+            Some(FakeReply::Text(text)) => {
+                let is_response =
+                    request.path.split('?').next().is_some_and(|path| path.ends_with("/responses"));
+                match (is_response, is_stream) {
+                    (false, false) => (200, "application/json", completion(&text).to_string()),
+                    (false, true) => (200, "text/event-stream", events(&text)),
+                    (true, false) => (200, "application/json", response(&text).to_string()),
+                    (true, true) => (200, "text/event-stream", response_events(&text)),
+                }
+            }
         };
         let length = body.len();
         write!(

@@ -1,4 +1,4 @@
-//! The format of chat completions.
+//! The formats of chat completions and of the Responses API.
 
 use serde_json::{Value, json};
 
@@ -34,6 +34,27 @@ pub(super) fn completion(text: &str) -> Value {
 pub(super) fn events(text: &str) -> String {
     let end = json!({ "model": "stub-1", "choices": [], "usage": usage() });
     piece(text, None) + &piece("", Some("stop")) + &format!("data: {end}\n\ndata: [DONE]\n\n")
+}
+
+/// A whole answer of the Responses API.
+pub(super) fn response(text: &str) -> Value {
+    let part = json!({ "type": "output_text", "text": text, "annotations": [] });
+    let message = json!({ "type": "message", "id": "msg_1", "role": "assistant", "content": [part] });
+    json!({
+        "id": "resp_1",
+        "object": "response",
+        "model": "stub-1",
+        "status": "completed",
+        "output": [message],
+        "usage": { "input_tokens": 11, "output_tokens": 7, "total_tokens": 18 },
+    })
+}
+
+/// The same as a stream with one piece.
+pub(super) fn response_events(text: &str) -> String {
+    let delta = json!({ "type": "response.output_text.delta", "output_index": 0, "delta": text });
+    let completed = json!({ "type": "response.completed", "response": response(text) });
+    format!("data: {delta}\n\ndata: {completed}\n\n")
 }
 
 fn usage() -> Value {

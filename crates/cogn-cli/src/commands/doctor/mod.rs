@@ -170,7 +170,7 @@ fn examine(args: &DoctorArgs, library: &Library) -> Health {
         });
     let (modules, own_modules, broken_modules) = modules(library);
     let chosen = settings.as_ref().ok().and_then(|settings| match &settings.provider {
-        ProviderChoice::Service { kind, .. } => Some(*kind),
+        ProviderChoice::Service(service) => Some(service.kind),
         ProviderChoice::Replay | ProviderChoice::Embedded { .. } => None,
     });
     let settled = settings.as_ref().ok().filter(|_| problems.is_empty());
@@ -200,7 +200,7 @@ fn examine(args: &DoctorArgs, library: &Library) -> Health {
 
 fn name(provider: &ProviderChoice) -> &'static str {
     match provider {
-        ProviderChoice::Service { kind, .. } => kind.name(),
+        ProviderChoice::Service(service) => service.kind.name(),
         ProviderChoice::Replay => "replay",
         ProviderChoice::Embedded { .. } => EMBEDDED,
     }
@@ -209,7 +209,7 @@ fn name(provider: &ProviderChoice) -> &'static str {
 /// Returns the model that a run would call, as far as it is known in advance.
 fn model(settings: &Settings) -> Option<String> {
     match &settings.provider {
-        ProviderChoice::Service { .. } => wiring::model(settings).map(str::to_owned),
+        ProviderChoice::Service(_) => wiring::model(settings).map(str::to_owned),
         ProviderChoice::Embedded { weights: WeightsChoice::File(file) } => Some(file.display().to_string()),
         ProviderChoice::Embedded { weights } => Some(weights.name()),
         ProviderChoice::Replay => None,
@@ -306,10 +306,9 @@ fn weights_in(path: PathBuf, known: Option<&'static KnownWeights>) -> EmbeddedSt
 /// environment.
 fn provider(kind: Kind, args: &DoctorArgs, config: &Config, settings: &Settings) -> ProviderState {
     let key = kind.key_variable().and_then(wiring::environment).and_then(Secret::new);
-    let is_chosen =
-        matches!(&settings.provider, ProviderChoice::Service { kind: chosen, .. } if *chosen == kind);
+    let is_chosen = matches!(&settings.provider, ProviderChoice::Service(service) if service.kind == kind);
     let address = match &settings.provider {
-        ProviderChoice::Service { base_url, .. } if is_chosen => base_url.clone(),
+        ProviderChoice::Service(service) if is_chosen => service.base_url.clone(),
         _ => wiring::environment(kind.base_url_variable()),
     };
     let refused = settings.refused_address.as_ref().filter(|_| is_chosen);

@@ -94,6 +94,7 @@ fn typed(args: &SettingOverrides, name: &str) -> Option<Value> {
         "provider" => args.provider.as_ref().map(|value| json!(value)),
         "model" => args.model.as_ref().map(|value| json!(value)),
         "base_url" => args.base_url.as_ref().map(|value| json!(value)),
+        "api" => args.api.map(|value| json!(value)),
         option => json!(args.run).get(option).cloned().filter(|value| !value.is_null()),
     }
 }

@@ -176,9 +176,7 @@ fn openai_answers(state: &StubState, file: &str) -> String {
             }
             Fate::Expires => (true, Value::Null, json!({ "code": "batch_expired", "message": "too late" })),
             Fate::Answers => {
-                let choice = json!({ "index": 0, "message": { "content": said() }, "finish_reason": "stop" });
-                let usage = json!({ "prompt_tokens": 100, "completion_tokens": 20 });
-                let body = json!({ "model": "gpt-4.1-mini", "choices": [choice], "usage": usage });
+                let body = if body.get("input").is_some() { response_body() } else { completion_body() };
                 (false, json!({ "status_code": 200, "body": body }), Value::Null)
             }
         };
@@ -188,6 +186,19 @@ fn openai_answers(state: &StubState, file: &str) -> String {
         }
     }
     lines
+}
+
+fn completion_body() -> Value {
+    let choice = json!({ "index": 0, "message": { "content": said() }, "finish_reason": "stop" });
+    let usage = json!({ "prompt_tokens": 100, "completion_tokens": 20 });
+    json!({ "model": "gpt-4.1-mini", "choices": [choice], "usage": usage })
+}
+
+fn response_body() -> Value {
+    let part = json!({ "type": "output_text", "text": said() });
+    let message = json!({ "type": "message", "role": "assistant", "content": [part] });
+    json!({ "object": "response", "model": "gpt-5.6-luna", "status": "completed", "output": [message],
+            "usage": { "input_tokens": 100, "output_tokens": 20 } })
 }
 
 fn anthropic(state: &StubState, at: usize, base: &str) -> Value {

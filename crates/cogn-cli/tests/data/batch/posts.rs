@@ -11,8 +11,10 @@ use super::post_stub::{StubState, serve};
 use super::{cogn, done, lines};
 
 /// Name, key, model, and the price of a single call with 100 input tokens and 20 output tokens.
-const SERVICES: [(&str, &str, &str, f64); 3] = [
+const SERVICES: [(&str, &str, &str, f64); 4] = [
     ("openai", "OPENAI_API_KEY", "gpt-4.1-mini", 0.000_072),
+    // Through the Responses API.
+    ("openai", "OPENAI_API_KEY", "gpt-5.6-luna", 0.000_044),
     ("anthropic", "ANTHROPIC_API_KEY", "claude-sonnet-5", 0.000_4),
     ("gemini", "GEMINI_API_KEY", "gemini-2.5-flash", 0.000_08),
 ];

@@ -1,4 +1,4 @@
-//! The provider, the model and its address, by every way to set them. Two services are running; a cell is judged by which of them
+//! The provider, the model, its address and its API, by every way to set them. Two services are running; a cell is judged by which of them
 //! was asked, and for which model.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use super::table::{Table, message};
 struct ModelCase {
     name: &'static str,
     flags: [&'static str; 2],
-    variable: (&'static str, &'static str),
+    variable: Option<(&'static str, &'static str)>,
     file: Value,
 }
 
@@ -23,25 +23,31 @@ const OWN: &str = "own";
 /// The address of the other service in the settings of a case.
 const OTHER_ADDRESS: &str = "OTHER";
 
-fn cases() -> [ModelCase; 3] {
+fn cases() -> [ModelCase; 4] {
     [
         ModelCase {
             name: "provider",
             flags: ["--provider", "mistral"],
-            variable: ("LLM_PROVIDER", "mistral"),
+            variable: Some(("LLM_PROVIDER", "mistral")),
             file: json!({ "provider": "mistral" }),
         },
         ModelCase {
             name: "model",
             flags: ["--model", OWN],
-            variable: ("LLM_MODEL", OWN),
+            variable: Some(("LLM_MODEL", OWN)),
             file: json!({ "model": OWN }),
         },
         ModelCase {
             name: "base_url",
             flags: ["--base-url", OTHER_ADDRESS],
-            variable: ("OPENAI_BASE_URL", OTHER_ADDRESS),
+            variable: Some(("OPENAI_BASE_URL", OTHER_ADDRESS)),
             file: json!({ "provider": "openai", "base_url": OTHER_ADDRESS }),
+        },
+        ModelCase {
+            name: "api",
+            flags: ["--api", "responses"],
+            variable: None,
+            file: json!({ "api": "responses" }),
         },
     ]
 }
@@ -81,7 +87,7 @@ fn cell(case: &ModelCase, surface: Surface, way: Way) -> Result<bool, String> {
     let addresses = [default.url(), other.url()];
     let put = |text: &str| text.replace(OTHER_ADDRESS, &addresses[1]);
     let file: Value = serde_json::from_str(&put(&case.file.to_string())).unwrap();
-    let variable = (case.variable.0, put(case.variable.1));
+    let variable = case.variable.map(|(name, value)| (name, put(value)));
     let flags = case.flags.map(put);
     // A variable with the address beats a file, so without one the cell is about the file alone.
     let is_address_of_file = case.name == "base_url" && !matches!(way, Way::Flag | Way::Environment);
@@ -95,7 +101,7 @@ fn cell(case: &ModelCase, surface: Surface, way: Way) -> Result<bool, String> {
     let own = json!({ "modules": { "words": file.clone() } });
     match way {
         Way::Flag => setup.flags = flags.iter().map(String::as_str).collect(),
-        Way::Environment => environment.push((variable.0, &variable.1)),
+        Way::Environment => environment.extend(variable.iter().map(|(name, value)| (*name, value.as_str()))),
         Way::UserFile => setup.user = file,
         Way::UserModule => setup.user = own,
         Way::Project | Way::TrustedProject => setup.project = file,
@@ -120,9 +126,12 @@ fn cell(case: &ModelCase, surface: Surface, way: Way) -> Result<bool, String> {
     }
     let asked = [&default, &other].map(FakeModel::requests);
     let is_own = asked[0].first().is_some_and(|request| request.body["model"] == OWN);
+    let is_response = asked[0].first().is_some_and(|request| request.path.ends_with("/responses"));
     let counts = asked.map(|requests| requests.len());
     let is_right = match (case.name, way) {
         ("model", _) => counts == [1, 0] && is_own,
+        // The same service is asked, so it needs no trust.
+        ("api", _) => counts == [1, 0] && is_response,
         // Held back: the default service answers, or none if only the file has an address.
         ("provider", Way::Project) => counts == [1, 0],
         ("base_url", Way::Project) => counts == [0, 0] && envelope.to_string().contains("untrusted address"),
@@ -140,6 +149,7 @@ fn every_way_chooses_the_model_on_every_surface() {
             for way in Way::ALL {
                 // The address is no option of a module, and a program in Python has no flags.
                 let is_missing = case.name == "base_url" && way.is_module()
+                    || case.variable.is_none() && way == Way::Environment
                     || way == Way::Flag && surface == Surface::Python;
                 if !is_missing {
                     table.cell(format!("{} by {way:?} on {surface:?}", case.name), move || {

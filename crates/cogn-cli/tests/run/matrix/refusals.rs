@@ -73,6 +73,7 @@ fn a_request_with_an_unknown_option_is_refused() {
         "local_only",
         "provider",
         "base_url",
+        "api",
         "no_pull",
         "max_tokens",
         "reaks",
@@ -154,8 +155,13 @@ fn a_command_refuses_the_flags_that_it_would_ignore() {
         // It learns from cases and runs no module; its time limit is that of a download.
         ("train", &["words", CASES[0], CASES[1]], "unexpected argument"),
     ];
-    let models: [&[&str]; 4] =
-        [&["--provider", "openai"], &["--model", "m"], &["--base-url", "http://127.0.0.1:9"], &["--no-pull"]];
+    let models: [&[&str]; 5] = [
+        &["--provider", "openai"],
+        &["--model", "m"],
+        &["--base-url", "http://127.0.0.1:9"],
+        &["--api", "chat"],
+        &["--no-pull"],
+    ];
     let cases = OptionCase::all();
     let mut table = Table::new("flags of other commands");
     for (command, args, said) in commands {

@@ -1,4 +1,4 @@
-//! Recorded exchanges of ten clients with several services, served byte by byte and in random pieces. The texts in them
+//! Recorded exchanges of seven clients with several services, served byte by byte and in random pieces. The texts in them
 //! are made up; see `tests/wire/README.md`.
 
 use cognitive_contract::ports::{Finish, Usage};
