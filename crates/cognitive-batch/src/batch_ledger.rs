@@ -13,12 +13,14 @@ use cognitive_contract::money::Money;
 use cognitive_ports::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger};
 use cognitive_runtime::{Host, Spending};
 
+use crate::tempo::Tempo;
+
 /// The cost ledger of a batch.
 pub(crate) struct BatchLedger {
     limit: Money,
-    /// True if all rows are sent alike, whatever is left: a posted request is found again by the hash of its body, and
-    /// its body has its output limit.
-    is_even: bool,
+    /// The rows that may be in flight. `None` if all rows are sent alike, whatever is left: a posted request is found
+    /// again by the hash of its body, and its body has its output limit.
+    tempo: Option<Arc<Tempo>>,
     state: Lock<BatchLedgerState>,
     outer: Option<Spending>,
 }
@@ -66,6 +68,8 @@ struct BatchLedgerState {
     /// The cost ceiling of each run in flight.
     held: HashMap<String, Money>,
     all_held: Money,
+    /// The highest ceiling that a row had at its start, before it took more for a longer answer.
+    ceiling: Money,
 }
 
 /// Limits the total cost of all runs of a host; `spent` is already used. The file is in the state folder.
@@ -74,10 +78,9 @@ pub(crate) fn hold(
     limit: Money,
     spent: Money,
     file: &Path,
-    is_even: bool,
+    tempo: Option<Arc<Tempo>>,
 ) -> io::Result<Arc<BatchLedger>> {
-    let batch_ledger =
-        BatchLedger { is_even, ..BatchLedger::open(limit, spent, file, host.spending.take())? };
+    let batch_ledger = BatchLedger { tempo, ..BatchLedger::open(limit, spent, file, host.spending.take())? };
     let batch_ledger = Arc::new(batch_ledger);
     let budget = DayBudget { per_day: Some(limit), per_key: None };
     host.spending = Some(Spending { budget, ledger: Arc::clone(&batch_ledger) as Arc<dyn SpendingLedger> });
@@ -90,8 +93,14 @@ impl BatchLedger {
         let (held, all_held) = (HashMap::new(), Money::ZERO);
         Ok(Self {
             limit,
-            is_even: false,
-            state: Lock::new(BatchLedgerState { spent: spent.plus(file.lost), file, held, all_held }),
+            tempo: None,
+            state: Lock::new(BatchLedgerState {
+                spent: spent.plus(file.lost),
+                file,
+                held,
+                all_held,
+                ceiling: Money::ZERO,
+            }),
             outer,
         })
     }
@@ -136,7 +145,9 @@ impl SpendingLedger for BatchLedger {
             state.file.write().map_err(|error| error.to_string())?;
         }
         state.all_held = all_held;
-        state.held.insert(entry.id.clone(), entry.reserved);
+        if state.held.insert(entry.id.clone(), entry.reserved).is_none() {
+            state.ceiling = state.ceiling.max(entry.reserved);
+        }
         Ok(Ok(()))
     }
 
@@ -148,9 +159,18 @@ impl SpendingLedger for BatchLedger {
         self.outer.as_ref().map_or(Ok(()), |outer| outer.ledger.settle(id, spent))
     }
 
+    /// A row takes money for a longer answer out of what this leaves, so that the ceilings of rows that may still start
+    /// beside it count here as well: without them, the first rows would take the places of the others. If the limit
+    /// does not pay for as many rows at once, it pays for those that are allowed now.
     fn counted(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
+        let Some(tempo) = &self.tempo else { return Ok((self.limit, self.limit)) };
+        let (_, allowed) = tempo.shown();
         let state = self.state.lock();
-        let sum = if self.is_even { self.limit } else { state.spent.plus(state.all_held) };
+        let used = state.spent.plus(state.all_held);
+        let of_others = |places: usize| state.ceiling.times(places.saturating_sub(state.held.len()) as u64);
+        let kept = [tempo.places(), allowed].map(of_others);
+        let left = self.limit.minus(used);
+        let sum = used.plus(kept.into_iter().find(|kept| *kept <= left).unwrap_or_default());
         Ok((sum, sum))
     }
 }
@@ -226,6 +246,36 @@ mod tests {
         assert_eq!(again.lost(), Money::from_pico(9));
         again.close();
         assert_eq!(open().lost(), Money::from_pico(9));
+    }
+
+    #[test]
+    fn a_longer_answer_takes_nothing_of_the_rows_that_may_still_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |limit: u64, places: usize| {
+            let file = dir.path().join(format!("held-{limit}-{places}"));
+            let ledger = BatchLedger::open(Money::from_pico(limit), Money::ZERO, &file, None).unwrap();
+            BatchLedger { tempo: Some(Arc::new(Tempo::new(places, false))), ..ledger }
+        };
+        let now = SystemTime::UNIX_EPOCH;
+        let cover = |ledger: &BatchLedger, id: &str, amount: u64| {
+            let (reserved, sent) = (Money::from_pico(amount), Money::ZERO);
+            let entry =
+                SpendingEntry { id: id.to_owned(), day: 0, key: String::new(), reserved, sent, until: now };
+            ledger.cover(&entry, &DayBudget::default(), now).unwrap()
+        };
+        let counted = |ledger: &BatchLedger| ledger.counted(0, "", now).unwrap().0.pico();
+        let ledger = open(100, 4);
+        assert_eq!(cover(&ledger, "a", 10), Ok(()));
+        assert_eq!(counted(&ledger), 40, "its own ceiling and those of three other rows");
+        assert_eq!(cover(&ledger, "a", 30), Ok(()));
+        assert_eq!(counted(&ledger), 60, "a longer answer does not raise the ceiling");
+        assert_eq!((cover(&ledger, "b", 10), counted(&ledger)), (Ok(()), 60));
+        // Twenty rows do not fit. Eight are allowed at first.
+        let ledger = open(100, 20);
+        assert_eq!((cover(&ledger, "a", 10), counted(&ledger)), (Ok(()), 80));
+        // Not even these fit, so that each row may take its part of what is left.
+        let ledger = open(60, 20);
+        assert_eq!((cover(&ledger, "a", 10), counted(&ledger)), (Ok(()), 10));
     }
 
     #[test]

@@ -142,6 +142,11 @@ impl Tempo {
         state.lowered_at = Some(Instant::now());
     }
 
+    /// Returns the most rows that may ever be in flight.
+    pub(crate) fn places(&self) -> usize {
+        whole(self.most)
+    }
+
     /// Returns the rows in flight and the current limit.
     pub(crate) fn shown(&self) -> (usize, usize) {
         let state = self.state.lock();

@@ -108,7 +108,8 @@ impl BatchWork {
         let is_posted = plan.posts.is_some();
         let money = match plan.limits.max_cost {
             Some(limit) => {
-                Some(batch_ledger::hold(&mut plan.host, limit, log.counts.cost, &held, is_posted)?)
+                let shared = (!is_posted).then(|| Arc::clone(&tempo));
+                Some(batch_ledger::hold(&mut plan.host, limit, log.counts.cost, &held, shared)?)
             }
             None => None,
         };

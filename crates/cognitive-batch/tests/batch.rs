@@ -20,15 +20,15 @@ use cognitive_contract::ports::{
 };
 use cognitive_library::Library;
 use cognitive_runtime::{Host, RunOptions};
+use cognitive_testkit::PATIENCE;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 /// The rows of a test that run at once.
 const CONCURRENCY: usize = 8;
-/// One row less: the last one may wait for the money that the others have reserved.
-const NEARLY_ALL: u64 = 7;
 
 /// A model that answers immediately. A text with `busy` is refused twice, one with `locked out` always.
-#[derive(Default)]
 struct StubModel {
     calls: AtomicU64,
     open: AtomicU64,
@@ -36,13 +36,27 @@ struct StubModel {
     seen: Mutex<BTreeMap<String, u64>>,
     /// Stops the batch after this many calls.
     stop_after: Option<(u64, StopHandle)>,
-    /// Asks for a model that thinks without being asked.
-    thinks: bool,
+    /// The model: the usual one, or one that thinks without being asked.
+    model: &'static str,
+    /// Open until as many rows are in flight as the batch allows. No row ends before.
+    meeting: Option<Semaphore>,
+}
+
+impl Default for StubModel {
+    fn default() -> Self {
+        let (calls, open, most, seen) = Default::default();
+        Self { calls, open, most, seen, stop_after: None, model: "gpt-4.1-mini", meeting: None }
+    }
 }
 
 impl StubModel {
-    fn model(&self) -> &'static str {
-        if self.thinks { "gpt-5.4-mini" } else { "gpt-4.1-mini" }
+    /// Waits until all rows are in flight, or for the deadline of a test. Afterwards, no row waits any more.
+    async fn meet(&self) {
+        let Some(meeting) = &self.meeting else { return };
+        if self.most.load(Ordering::SeqCst) < CONCURRENCY as u64 {
+            let _met_or_too_late = timeout(PATIENCE, meeting.acquire()).await;
+        }
+        meeting.close();
     }
 }
 
@@ -52,7 +66,7 @@ impl Provider for StubModel {
     }
 
     fn destination(&self) -> Option<Destination> {
-        Some(Destination { model: Some(self.model().to_owned()), address: None })
+        Some(Destination { model: Some(self.model.to_owned()), address: None })
     }
 
     fn ask<'a>(
@@ -64,11 +78,7 @@ impl Provider for StubModel {
             let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(open, Ordering::SeqCst);
             tokio::task::yield_now().await;
-            // The first rows end when nearly as many run at once as the batch allows.
-            let mut turns = 0..if self.thinks { 100_000 } else { 0 };
-            while self.most.load(Ordering::SeqCst) < NEARLY_ALL && turns.next().is_some() {
-                tokio::task::yield_now().await;
-            }
+            self.meet().await;
             self.open.fetch_sub(1, Ordering::SeqCst);
             let calls = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
             if let Some((_, stop)) = self.stop_after.as_ref().filter(|(after, _)| calls >= *after) {
@@ -101,7 +111,7 @@ impl Provider for StubModel {
             let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
             let data = json!({ "rationale": "r", "sentiment": "positive", "label": "x" });
             sink.piece(&json!({ "ok": true, "meta": meta, "data": data }).to_string());
-            let mut end = ModelEnd::complete(self.model(), DecodeMode::Prompt);
+            let mut end = ModelEnd::complete(self.model, DecodeMode::Prompt);
             end.usage = Some(Usage::new(100, 20));
             Ok(end)
         })
@@ -323,11 +333,13 @@ fn a_batch_costs_no_more_than_its_limit_and_uses_most_of_it() {
     assert_eq!(lines(&bench.output).len() as u64, more.counts.answered);
 }
 
-// A model may think much and seldom does. Reservations for the longest thoughts would let one row run at a time.
+// A model may think much and seldom does. Reservations for the longest thoughts would let one row run at a time. Rows
+// that take an equal part of what is left would leave no place for the last one.
 #[test]
-fn a_limit_costs_a_batch_hardly_any_of_its_concurrency() {
+fn a_limit_costs_a_batch_none_of_its_concurrency() {
     let most = |limit: Option<&str>| {
-        let model = StubModel { thinks: true, ..StubModel::default() };
+        let model =
+            StubModel { model: "gpt-5.4-mini", meeting: Some(Semaphore::new(0)), ..StubModel::default() };
         let bench = Bench::with_stub_model("rows.jsonl", &texts(200), model, StopHandle::default());
         let mut plan = bench.plan();
         plan.limits.max_cost = limit.map(|limit| Money::parse(limit).unwrap());
@@ -336,7 +348,7 @@ fn a_limit_costs_a_batch_hardly_any_of_its_concurrency() {
         bench.stub_model.most.load(Ordering::SeqCst)
     };
     // The job costs 0.033 dollars.
-    assert!(most(None) >= NEARLY_ALL && most(Some("0.1")) >= NEARLY_ALL);
+    assert_eq!((most(None), most(Some("0.1"))), (CONCURRENCY as u64, CONCURRENCY as u64));
 }
 
 #[test]
