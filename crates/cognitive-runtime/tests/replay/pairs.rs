@@ -22,8 +22,59 @@ struct PairCase {
     modules: Arc<NamedModules>,
     provider: Arc<FakeProvider>,
     strict_parse: bool,
+    /// The choice on each axis.
+    axes: Vec<(String, String)>,
     /// The manifests and replies, for a report.
     about: String,
+}
+
+/// The settings of the root module that are drawn, by section and name.
+const SETTINGS: [(&str, &str); 13] = [
+    ("", "tier"),
+    ("", "schema_strictness"),
+    ("overflow", "enabled"),
+    ("overflow", "max_items"),
+    ("overflow", "recoverable"),
+    ("overflow", "require_suggested_mapping"),
+    ("enums", "strategy"),
+    ("compat", "accepts_v21_payload"),
+    ("compat", "runtime_auto_wrap"),
+    ("failure", "partial_allowed"),
+    ("meta", "risk_rule"),
+    ("response", "chunk_type"),
+    ("response", "mode"),
+];
+
+/// The values of all settings of a manifest. An absent one has its default.
+fn settings(manifest: &Value) -> Vec<(String, String)> {
+    let value = |section: &str, name: &str| match section {
+        "" => manifest[name].to_string(),
+        section => manifest[section][name].to_string(),
+    };
+    SETTINGS.iter().map(|(section, name)| (format!("{section}.{name}"), value(section, name))).collect()
+}
+
+/// The pairs of choices on two axes that were seen.
+#[derive(Default)]
+struct SeenPairs {
+    values: BTreeMap<String, BTreeSet<String>>,
+    pairs: BTreeSet<[(String, String); 2]>,
+}
+
+impl SeenPairs {
+    fn add(&mut self, axes: &[(String, String)]) {
+        for (at, (axis, value)) in axes.iter().enumerate() {
+            self.values.entry(axis.clone()).or_default().insert(value.clone());
+            self.pairs.extend(axes[..at].iter().map(|other| [other.clone(), (axis.clone(), value.clone())]));
+        }
+    }
+
+    /// The number of pairs that the seen values can form.
+    fn possible(&self) -> usize {
+        let counts: Vec<usize> = self.values.values().map(BTreeSet::len).collect();
+        let sum: usize = counts.iter().sum();
+        (sum * sum - counts.iter().map(|count| count * count).sum::<usize>()) / 2
+    }
 }
 
 fn one<T: Clone>(random: &mut SeededRandom, of: &[T]) -> T {
@@ -257,7 +308,10 @@ fn pieces(text: &str, random: &mut SeededRandom) -> Vec<String> {
 }
 
 /// The modules of a run: one alone, one that calls another from its prompt, or one that is made of others.
-fn modules(random: &mut SeededRandom, about: &mut String) -> (NamedModules, Vec<&'static str>) {
+fn modules(
+    random: &mut SeededRandom,
+    about: &mut String,
+) -> (NamedModules, Vec<&'static str>, Vec<(String, String)>) {
     let mut modules = NamedModules::default();
     let mut add = |name: &str, manifest: Value, prompt: &str, random: &mut SeededRandom| {
         let schema = schema(random);
@@ -265,6 +319,7 @@ fn modules(random: &mut SeededRandom, about: &mut String) -> (NamedModules, Vec<
         modules = std::mem::take(&mut modules).with(name, manifest, &schema, prompt);
     };
     let mut root = manifest(random);
+    let mut axes = settings(&root);
     let names = match random.below(6) {
         0 => {
             let part = manifest(random);
@@ -306,13 +361,19 @@ fn modules(random: &mut SeededRandom, about: &mut String) -> (NamedModules, Vec<
             vec!["root"]
         }
     };
-    (modules, names)
+    let form = match names.len() {
+        1 => "alone",
+        2 => "a call",
+        _ => "parts",
+    };
+    axes.push(("composition".to_owned(), form.to_owned()));
+    (modules, names, axes)
 }
 
 fn case(number: u64) -> PairCase {
     let mut random = SeededRandom::new((number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let mut about = format!("case {number}\n");
-    let (modules, names) = modules(&mut random, &mut about);
+    let (modules, names, mut axes) = modules(&mut random, &mut about);
     let targets: Vec<Option<SchemaTarget>> =
         SchemaTarget::ALL.into_iter().map(Some).chain([None, None]).collect();
     let target = one(&mut random, &targets);
@@ -344,7 +405,10 @@ fn case(number: u64) -> PairCase {
         Ok(end)
     });
     let provider = Arc::new(answering.with(|model| model.target = target));
-    PairCase { modules: Arc::new(modules), provider, strict_parse: random.below(6) == 0, about }
+    let strict_parse = random.below(6) == 0;
+    let chosen = [("target", format!("{target:?} {decode:?}")), ("strict_parse", strict_parse.to_string())];
+    axes.extend(chosen.map(|(axis, value)| (axis.to_owned(), value)));
+    PairCase { modules: Arc::new(modules), provider, strict_parse, axes, about }
 }
 
 impl PairCase {
@@ -421,9 +485,10 @@ fn the_same_replies_give_the_same_envelope_at_once_in_a_stream_and_from_a_record
     let mut dump = std::env::var_os("COGN_PAIRS_DUMP").map(|path| std::fs::File::create(path).unwrap());
     let published = json_schema();
     let (mut codes, mut successes, mut replayed, mut composed) = (BTreeMap::new(), 0, 0, 0);
-    let mut shapes = BTreeSet::new();
+    let (mut shapes, mut seen_pairs) = (BTreeSet::new(), SeenPairs::default());
     for number in 0..cases {
         let case = case(number);
+        seen_pairs.add(&case.axes);
         let (host, seen) = Host::new(case.modules.clone(), case.provider.clone()).watched();
         let live = case.at_once(&host);
         let about = || format!("{}\n{live:#}", case.about);
@@ -454,6 +519,8 @@ fn the_same_replies_give_the_same_envelope_at_once_in_a_stream_and_from_a_record
         }
     }
     println!("{cases} cases: {successes} successes, {composed} compositions, {replayed} replayed, {codes:?}");
+    println!("{} of {} pairs of choices", seen_pairs.pairs.len(), seen_pairs.possible());
+    assert_eq!(seen_pairs.pairs.len(), seen_pairs.possible(), "pairs of choices");
     assert!(successes * 6 > cases && composed * 4 > cases && replayed * 2 > cases, "{codes:?}");
     assert!(codes.len() > 8 && shapes.len() > 20, "{codes:?}, {} kinds of warnings", shapes.len());
 }
