@@ -35,8 +35,11 @@ const SAMPLE: usize = 150;
 const SEED: u64 = 20_261_119;
 /// Surviving mutants that change nothing that a test could see: the key, and below it the reason.
 const EXPLAINED: &str = "xtask/mutants.txt";
-/// Seconds that a test program may take beyond ten times its usual time. A mutant can make a loop endless.
+/// Seconds that tests may take beyond ten times their usual time. A mutant can make a loop endless.
 const PATIENCE: u64 = 60;
+/// The usual time of the tests that judge a mutant first, in milliseconds. Each further group takes twice as long, so that
+/// most mutants end in a second and a survivor needs few processes.
+const FIRST_GROUP: u64 = 500;
 /// The keys of mutants that do not compile, in the folder of the copy.
 const BROKEN: &str = "broken.txt";
 /// Rounds of compiling without mutants that do not compile. Each round hides the errors of later phases of the compiler.
@@ -82,6 +85,12 @@ struct TestProgram {
     name: String,
     path: PathBuf,
     folder: PathBuf,
+}
+
+/// A test: the index of its program, its usual time, and the places that it reaches.
+struct MeasuredTest {
+    program: usize,
+    name: String,
     usual: Duration,
     reached: BTreeSet<usize>,
 }
@@ -123,16 +132,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
     let mut programs = programs(root, &folder)?;
     programs.retain(|program| !skipped.contains(program.name.as_str()));
     let sites = numbers(&sample);
-    let mut failed = Vec::new();
-    for program in &mut programs {
-        if !rehearse(&folder, program)? {
-            failed.push(program.name.clone());
-        }
-    }
-    if !failed.is_empty() {
-        return Err(format!("tests that fail without a mutant: {}", failed.join(", ")));
-    }
-    programs.sort_by_key(|program| program.usual);
+    let tests = rehearse(&folder, &programs, jobs)?;
     let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {
         for _ in 0..jobs {
@@ -144,7 +144,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
                     }
                     // A switch asks by the number of the first mutant of its site.
                     let first = sites.get(&(place.0, place.1)).and_then(|all| all.first());
-                    let verdict = verdict(&programs, number, first.map_or(number, |each| each.0));
+                    let verdict = verdict(&programs, &tests, number, first.map_or(number, |each| each.0));
                     let line = mutant(&subjects, *place).map_or(0, |mutant| mutant.line);
                     let key = key(&subjects, *place);
                     let is_explained = explained.contains(key) && verdict != MutantFate::Killed;
@@ -180,14 +180,39 @@ enum MutantFate {
     Unreached,
 }
 
-/// Runs the programs that reach a place, the fastest first, until one fails.
-fn verdict(programs: &[TestProgram], number: usize, asked: usize) -> MutantFate {
-    let mut reaching = programs.iter().filter(|program| program.reached.contains(&asked)).peekable();
-    if reaching.peek().is_none() {
+/// Runs the tests that reach a place in groups, the fastest first, until one fails.
+fn verdict(programs: &[TestProgram], tests: &[MeasuredTest], number: usize, asked: usize) -> MutantFate {
+    let reaching: Vec<&MeasuredTest> = tests.iter().filter(|test| test.reached.contains(&asked)).collect();
+    if reaching.is_empty() {
         return MutantFate::Unreached;
     }
-    let passes = |program: &TestProgram| program.passes(&[("MUTANT", &number.to_string())]).unwrap_or(false);
-    if reaching.all(passes) { MutantFate::Survived } else { MutantFate::Killed }
+    let (mut group, mut limit) = (Vec::new(), Duration::from_millis(FIRST_GROUP));
+    let mut rest = reaching.into_iter().peekable();
+    while let Some(test) = rest.next() {
+        group.push(test);
+        let sum: Duration = group.iter().map(|test| test.usual).sum();
+        if sum < limit && rest.peek().is_some() {
+            continue;
+        }
+        limit *= 2;
+        // A test that fails by itself on a busy machine shows nothing.
+        if !pass(programs, &group, Some(number)) && pass(programs, &group, None) {
+            return MutantFate::Killed;
+        }
+        group.clear();
+    }
+    MutantFate::Survived
+}
+
+/// Returns whether these tests pass, with a mutant or without.
+fn pass(programs: &[TestProgram], tests: &[&MeasuredTest], mutant: Option<usize>) -> bool {
+    programs.iter().enumerate().all(|(index, program)| {
+        let own: Vec<&MeasuredTest> = tests.iter().filter(|test| test.program == index).copied().collect();
+        let names: Vec<&str> = own.iter().map(|test| test.name.as_str()).collect();
+        let usual = own.iter().map(|test| test.usual).sum();
+        let variable = mutant.map(|number| ("MUTANT", number.to_string()));
+        names.is_empty() || program.passes(&names, usual, variable).unwrap_or(false)
+    })
 }
 
 fn print(text: &str) {
@@ -414,45 +439,84 @@ fn programs(root: &Path, folder: &Path) -> Result<Vec<TestProgram>, String> {
                 name: text_at(message, "/target/name").to_owned(),
                 path: message.get("executable")?.as_str()?.into(),
                 folder: manifest.parent()?.to_owned(),
-                usual: Duration::ZERO,
-                reached: BTreeSet::new(),
             })
         });
     let programs: Vec<TestProgram> = programs.collect();
     if programs.is_empty() { Err(format!("no tests below {}", root.display())) } else { Ok(programs) }
 }
 
-/// Runs a program without a mutant: its time, and the places that it reaches. Returns whether its tests pass.
-fn rehearse(folder: &Path, program: &mut TestProgram) -> Result<bool, String> {
-    let trace = folder.join("reached.txt");
-    let _ = fs::remove_file(&trace);
-    let begin = Instant::now();
-    program.usual = Duration::from_mins(10);
-    let passes = program.passes(&[("MUTANT_TRACE", &trace.to_string_lossy())])?;
-    program.usual = begin.elapsed();
-    let reached = fs::read_to_string(&trace).unwrap_or_default();
-    program.reached = reached.lines().filter_map(|line| line.parse().ok()).collect();
-    print(&format!(
-        "{}: {:.1} s, {} places\n",
-        program.name,
-        program.usual.as_secs_f64(),
-        program.reached.len()
-    ));
-    Ok(passes)
+/// Runs each test alone and without a mutant: its time, and the places that it reaches. Returns the tests that reach one,
+/// the fastest first.
+fn rehearse(folder: &Path, programs: &[TestProgram], jobs: u64) -> Result<Vec<MeasuredTest>, String> {
+    let mut all = Vec::new();
+    for (index, program) in programs.iter().enumerate() {
+        all.extend(program.names()?.into_iter().map(|name| (index, name)));
+    }
+    let (next, found, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for job in 0..jobs {
+            let (all, next, found, failed) = (&all, &next, &found, &failed);
+            scope.spawn(move || {
+                let trace = folder.join(format!("reached-{job}.txt"));
+                while let Some((index, name)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let Some(program) = programs.get(*index) else { continue };
+                    let _ = fs::remove_file(&trace);
+                    let begin = Instant::now();
+                    let variable = ("MUTANT_TRACE", trace.to_string_lossy().into_owned());
+                    let passes = program.passes(&[name], Duration::from_mins(10), Some(variable));
+                    if passes != Ok(true) {
+                        let name = format!("{} {name}", program.name);
+                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+                    }
+                    let reached = fs::read_to_string(&trace).unwrap_or_default();
+                    let reached = reached.lines().filter_map(|line| line.parse().ok()).collect();
+                    let (program, name, usual) = (*index, name.clone(), begin.elapsed());
+                    let test = MeasuredTest { program, name, usual, reached };
+                    found.lock().unwrap_or_else(PoisonError::into_inner).push(test);
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if !failed.is_empty() {
+        return Err(format!("tests that fail without a mutant: {}", failed.join(", ")));
+    }
+    let mut tests = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let count = tests.len();
+    tests.retain(|test: &MeasuredTest| !test.reached.is_empty());
+    tests.sort_by(|one, other| (one.usual, &one.name).cmp(&(other.usual, &other.name)));
+    let sum: Duration = tests.iter().map(|test| test.usual).sum();
+    print(&format!("{} of {count} tests reach a mutant, in {:.1} s\n", tests.len(), sum.as_secs_f64()));
+    Ok(tests)
 }
 
 impl TestProgram {
-    /// Runs the program. A failure and a time-out are the same.
-    fn passes(&self, variables: &[(&str, &str)]) -> Result<bool, String> {
+    /// The names of its tests.
+    fn names(&self) -> Result<Vec<String>, String> {
         let mut command = Command::new(&self.path);
-        command.current_dir(&self.folder).args(["--quiet"]).envs(variables.iter().copied());
+        command.current_dir(&self.folder).args(["--list", "--format", "terse"]).stdin(Stdio::null());
+        let output = command.output().map_err(|error| format!("cannot run {}: {error}", self.name))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+    }
+
+    /// Runs tests of the program. A failure and a time-out are the same.
+    fn passes(
+        &self,
+        tests: &[impl AsRef<str>],
+        usual: Duration,
+        variable: Option<(&str, String)>,
+    ) -> Result<bool, String> {
+        let mut command = Command::new(&self.path);
+        command.current_dir(&self.folder).args(["--quiet", "--exact"]).envs(variable);
+        command.args(tests.iter().map(AsRef::as_ref));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| format!("cannot run {}: {error}", self.name))?;
-        let limit = Instant::now() + self.usual * 10 + Duration::from_secs(PATIENCE);
+        let limit = Instant::now() + usual * 10 + Duration::from_secs(PATIENCE);
         loop {
             match child.try_wait() {
                 Ok(Some(status)) => return Ok(status.success()),
-                Ok(None) if Instant::now() < limit => thread::sleep(Duration::from_millis(20)),
+                Ok(None) if Instant::now() < limit => thread::sleep(Duration::from_millis(5)),
                 _ => {
                     let _ = child.kill();
                     let _ = child.wait();
