@@ -81,9 +81,9 @@ pub fn is_special(byte: u8) -> bool {
 #[must_use]
 pub fn end_of_string(text: &[u8], start: usize) -> Option<(usize, bool)> {
     let rest = text.get(start..)?;
-    let is_short = rest.iter().take(HEAD).any(|byte| is_special(*byte));
-    let blocks = rest.chunks_exact(BLOCK).take_while(|block| !is_short && is_plain(block));
-    let (mut at, mut plain) = (start + blocks.count() * BLOCK, true);
+    let head = rest.iter().take(HEAD).position(|byte| is_special(*byte));
+    let blocks = || rest.chunks_exact(BLOCK).take_while(|block| is_plain(block)).count() * BLOCK;
+    let (mut at, mut plain) = (start + head.unwrap_or_else(blocks), true);
     loop {
         at += text.get(at..)?.iter().position(|byte| is_special(*byte))?;
         match text.get(at)? {

@@ -15,7 +15,7 @@ use crate::app::AppState;
 use crate::auth::Peer;
 use crate::config::ApiKey;
 use crate::header_names;
-use crate::operations::{self, OperationAccess};
+use crate::operations::OperationAccess;
 use crate::response;
 use crate::roles::Roles;
 use crate::studio::logins::{self, Login};
@@ -36,11 +36,11 @@ pub(crate) struct AdmittedClient {
 #[derive(Clone)]
 pub(crate) struct RefusedClient(pub(crate) Arc<str>);
 
-/// Returns the admitted client, or the response that refuses it.
+/// Returns the admitted client of an operation with this access rule, or the response that refuses it.
 pub(crate) fn admit(
     shared: &AppState,
     request: &Request,
-    peer: &Peer,
+    (peer, access): (&Peer, Option<OperationAccess>),
     login: Option<Login>,
 ) -> Result<AdmittedClient, Box<Response<Body>>> {
     let headers = request.headers();
@@ -50,8 +50,7 @@ pub(crate) fn admit(
             .suggest("The operator can allow it with `--cors ORIGIN`");
         return Err(Box::new(response::failure(failure)));
     }
-    let (method, path) = (request.method(), request.uri().path());
-    let access = operations::access(method, path);
+    let method = request.method();
     if shared.config.keys.is_empty() {
         if !host_is_local(headers) && peer.address.is_none_or(|address| address.is_loopback()) {
             let failure = Failure::new(ErrorCode::PermissionDenied, "this host name is not allowed")

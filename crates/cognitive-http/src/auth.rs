@@ -116,11 +116,12 @@ pub(crate) async fn guard(
         Some(secret) => shared_logins::find(&shared, &secret).await,
         None => Ok(None),
     };
-    let is_open = operations::access(&method, request.uri().path()) == Some(OperationAccess::Open);
+    let access = operations::access(&method, request.uri().path());
+    let is_open = access == Some(OperationAccess::Open);
     let admitted = match login {
         // Open operations need no login, so a failed lookup does not stop them.
         Err(failure) if !is_open => Err(Box::new(response::failure(failure))),
-        login => admit(&shared, &request, &peer, login.unwrap_or_default()),
+        login => admit(&shared, &request, (&peer, access), login.unwrap_or_default()),
     };
     let shows_key = admitted.is_err() && shown_key(&request).is_some();
     let mut response = match admitted {

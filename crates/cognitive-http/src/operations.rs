@@ -22,6 +22,9 @@ pub(crate) struct Operation {
     /// Lower case, as in `OpenAPI`.
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
+    /// The length of the path before its first parameter. Most operations differ in it from a request, which then needs
+    /// no further comparison.
+    fixed: usize,
     /// The required access.
     pub(crate) access: OperationAccess,
     /// The description; `None` for pages for people, MCP and other routes outside `/openapi.json`.
@@ -87,11 +90,22 @@ macro_rules! operations {
         [$(Operation {
             method: stringify!($method),
             path: $path,
+            fixed: fixed_length($path),
             access: $access,
             described: $described,
             handler: || $method($handler),
         }),*]
     };
+}
+
+/// Returns the length of a path before its first parameter.
+#[expect(clippy::indexing_slicing, reason = "a constant function has no other way to read a byte")]
+const fn fixed_length(path: &str) -> usize {
+    let mut length = 0;
+    while length < path.len() && path.as_bytes()[length] != b'{' {
+        length += 1;
+    }
+    length
 }
 
 /// Short names for the access rules of the table.
@@ -182,6 +196,9 @@ pub(crate) static OPERATIONS: [Operation; 48] = operations! {
 /// the router.
 fn operations_at(path: &str) -> impl Iterator<Item = &'static Operation> {
     let fits = move |operation: &&Operation| {
+        if path.get(..operation.fixed) != operation.path.get(..operation.fixed) {
+            return false;
+        }
         let (mut parts, mut asked) = (operation.path.split('/'), path.split('/'));
         parts.by_ref().all(|part| {
             asked.next().is_some_and(|asked| part == asked || (part.starts_with('{') && !asked.is_empty()))

@@ -4,10 +4,8 @@
 
 use std::time::Duration;
 
+use crate::llm::frame_value::FrameValue;
 use cognitive_contract::ports::FailureKind;
-use serde_json::Value;
-
-use crate::llm::{at, field};
 
 /// The longest plain-text error, in bytes. A longer text is assumed to be a page.
 const MAX_LINE_LENGTH: usize = 500;
@@ -33,8 +31,8 @@ impl Complaint {
     /// Parses the body of an answer with an error status. An HTML page from a gateway is ignored, because the status
     /// says enough; a single line of text is used.
     pub(crate) fn of_body(body: &[u8]) -> Self {
-        let Ok(value) = serde_json::from_slice::<Value>(body) else { return Self::of_line(body) };
-        let value = value.get(0).unwrap_or(&value);
+        let Ok(value) = serde_json::from_slice::<FrameValue<'_>>(body) else { return Self::of_line(body) };
+        let value = value.first().unwrap_or(&value);
         ["error", "message", "detail", "base_resp", "errors", "msg", "error_message", "Message", "title"]
             .iter()
             .find_map(|name| Self::of_member(value, name))
@@ -57,21 +55,20 @@ impl Complaint {
     }
 
     /// Parses a frame of an answer with a good status; `None` if it is not an error.
-    pub(crate) fn of_frame(frame: &Value) -> Option<Self> {
-        let failed =
-            at(frame, "/base_resp/status_code").and_then(Value::as_i64).is_some_and(|code| code != 0);
-        if failed {
+    pub(crate) fn of_frame(frame: &FrameValue<'_>) -> Option<Self> {
+        let status = frame.get("base_resp").and_then(|status| status.get("status_code")?.as_i64());
+        if status.is_some_and(|code| code != 0) {
             return Self::of_member(frame, "base_resp");
         }
-        let object = field(frame, "object").or_else(|| field(frame, "type"));
-        if object.and_then(Value::as_str) == Some("error") && field(frame, "error").is_none() {
+        let object = frame.get("object").or_else(|| frame.get("type"));
+        if object.and_then(FrameValue::as_str) == Some("error") && frame.get("error").is_none() {
             return Self::of_member(frame, "message");
         }
         Self::of_member(frame, "error")
     }
 
-    fn of_member(value: &Value, name: &str) -> Option<Self> {
-        let inner = field(value, name).filter(|inner| !is_nothing(inner))?;
+    fn of_member(value: &FrameValue<'_>, name: &str) -> Option<Self> {
+        let inner = value.get(name).filter(|inner| !is_nothing(inner))?;
         let mut found = Self::default();
         found.gather(inner);
         if !inner.is_object() {
@@ -82,23 +79,23 @@ impl Complaint {
     }
 
     /// Collects the texts in strings, objects and lists.
-    fn gather(&mut self, value: &Value) {
+    fn gather(&mut self, value: &FrameValue<'_>) {
         match value {
-            Value::String(text) => {
+            FrameValue::Text(text) => {
                 // Gateways often put the JSON of the upstream service into a string.
-                match serde_json::from_str::<Value>(text) {
-                    Ok(inner @ (Value::Object(_) | Value::Array(_))) => self.gather(&inner),
+                match serde_json::from_str::<FrameValue<'_>>(text) {
+                    Ok(inner @ (FrameValue::Object(_) | FrameValue::List(_))) => self.gather(&inner),
                     _ => self.say(text),
                 }
             }
-            Value::Array(list) => list.iter().take(8).for_each(|item| self.gather(item)),
-            Value::Object(object) => {
+            FrameValue::List(list) => list.iter().take(8).for_each(|item| self.gather(item)),
+            FrameValue::Object(_) => {
                 for name in ["error", "message", "msg", "status_msg", "detail"] {
-                    object.get(name).into_iter().for_each(|inner| self.gather(inner));
+                    value.get(name).into_iter().for_each(|inner| self.gather(inner));
                 }
                 self.gather_codes(value);
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            FrameValue::Null | FrameValue::Bool(_) | FrameValue::Number(_) => {}
         }
     }
 
@@ -117,31 +114,31 @@ impl Complaint {
     }
 
     /// Collects the codes and names next to a message. They are searched, not shown.
-    fn gather_codes(&mut self, value: &Value) {
+    fn gather_codes(&mut self, value: &FrameValue<'_>) {
         // Groq checks the model's JSON itself, and sends the reply beside the error.
-        if value.get("code").and_then(Value::as_str) == Some("json_validate_failed") {
-            let reply = value.get("failed_generation").and_then(Value::as_str);
+        if value.get("code").and_then(FrameValue::as_str) == Some("json_validate_failed") {
+            let reply = value.get("failed_generation").and_then(FrameValue::as_str);
             self.reply = Some(reply.unwrap_or_default().to_owned());
         }
         for name in ["type", "code", "status", "param", "status_code", "reason"] {
             match value.get(name) {
-                Some(Value::String(word)) => {
+                Some(FrameValue::Text(word)) => {
                     self.status = self.status.or(word.parse().ok().and_then(status_of_code));
                     self.note(word);
                 }
-                Some(Value::Number(number)) => {
+                Some(FrameValue::Number(number)) => {
                     self.status = self.status.or(number.as_u64().and_then(status_of_code));
                     self.note(&number.to_string());
                 }
                 _ => {}
             }
         }
-        for place in value.get("loc").and_then(Value::as_array).into_iter().flatten() {
+        for place in value.get("loc").into_iter().flat_map(FrameValue::as_list) {
             self.note(place.as_str().unwrap_or_default());
         }
-        for detail in value.get("details").and_then(Value::as_array).into_iter().flatten() {
-            self.note(detail.get("reason").and_then(Value::as_str).unwrap_or_default());
-            let delay = detail.get("retryDelay").and_then(Value::as_str).and_then(seconds);
+        for detail in value.get("details").into_iter().flat_map(FrameValue::as_list) {
+            self.note(detail.get("reason").and_then(FrameValue::as_str).unwrap_or_default());
+            let delay = detail.get("retryDelay").and_then(FrameValue::as_str).and_then(seconds);
             self.wait = self.wait.or(delay);
         }
     }
@@ -272,14 +269,14 @@ const CONFIGURATION: [(FailureKind, &[&str]); 3] = [
 ];
 
 /// Returns whether an error member is empty. Some proxies send every member, set or not.
-fn is_nothing(value: &Value) -> bool {
+fn is_nothing(value: &FrameValue<'_>) -> bool {
     match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.trim().is_empty(),
-        Value::Array(items) => items.iter().all(is_nothing),
-        Value::Object(members) => members.values().all(is_nothing),
-        Value::Bool(true) => false,
+        FrameValue::Null | FrameValue::Bool(false) => true,
+        FrameValue::Number(number) => number.as_f64() == Some(0.0),
+        FrameValue::Text(text) => text.trim().is_empty(),
+        FrameValue::List(items) => items.iter().all(is_nothing),
+        FrameValue::Object(members) => members.iter().all(|(_, member)| is_nothing(member)),
+        FrameValue::Bool(true) => false,
     }
 }
 

@@ -15,6 +15,9 @@
 
 mod counts;
 mod scenarios;
+#[path = "../load/servers.rs"]
+#[expect(dead_code, reason = "the benchmark of the load starts them as processes")]
+mod servers;
 #[path = "../load/stub.rs"]
 #[expect(dead_code, reason = "connections are counted by the benchmark of the load")]
 mod stub;
@@ -92,7 +95,7 @@ fn measured() -> Vec<(&'static str, Counts)> {
     let mut measured = Vec::new();
     for name in scenarios::NAMES {
         let place = |run: usize| match name {
-            "net" | "net, stream" | "http and net" => Some(stub.address.clone()),
+            "net" | "net, stream" | "http and net" | "bare" => Some(stub.address.clone()),
             "runtime, SQLite" => Some(folder.path().join(format!("{run}.db")).to_string_lossy().into_owned()),
             "runtime, PostgreSQL" => postgres.as_ref().map(TestPostgres::database),
             _ => Some("-".to_owned()),

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use cognitive_contract::ports::{
@@ -20,10 +21,11 @@ use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tower_service::Service as _;
 
+use crate::servers;
 use crate::stub::PIECES;
 
 /// The scenarios, in the order of the table.
-pub(crate) const NAMES: [&str; 9] = [
+pub(crate) const NAMES: [&str; 10] = [
     "runtime",
     "runtime, stream",
     "http",
@@ -31,6 +33,7 @@ pub(crate) const NAMES: [&str; 9] = [
     "net",
     "net, stream",
     "http and net",
+    "bare",
     "runtime, SQLite",
     "runtime, PostgreSQL",
 ];
@@ -78,6 +81,9 @@ pub(crate) fn repeat(name: &str, count: usize, place: &str) {
 }
 
 async fn requests(name: &str, count: usize, place: &str) {
+    if name == "bare" {
+        return serve(servers::bare_router(place), count, ("/run", "application/json"), "finish_reason").await;
+    }
     let provider: Arc<dyn Provider> = match name {
         "net" | "net, stream" | "http and net" => {
             let provider = ProviderConfig::new(Kind::parse("openai").unwrap())
@@ -107,8 +113,8 @@ async fn requests(name: &str, count: usize, place: &str) {
                 assert!(stream(&host, ask(), drop).await.envelope().ok());
             }
         }
-        "http" | "http and net" => serve(host, count, "application/json", "\"ok\":true").await,
-        "http, stream" => serve(host, count, "text/event-stream", "event: final").await,
+        "http" | "http and net" => serve(router(host), count, (RUN, "application/json"), "\"ok\":true").await,
+        "http, stream" => serve(router(host), count, (RUN, "text/event-stream"), "event: final").await,
         _ => {
             let store: Arc<dyn AuditLog> = Arc::new(Store::open(Path::new(place)).unwrap());
             host.audit =
@@ -128,14 +134,21 @@ fn ask() -> RunRequest {
     RunRequest::new("words", json!({ "text": "winter snow" }))
 }
 
-/// Passes requests to the router, without a socket.
-async fn serve(host: Host, count: usize, accept: &str, expected: &str) {
+/// The path of a run.
+const RUN: &str = "/api/run/words";
+
+/// The routes of a server without limits.
+fn router(host: Host) -> Router {
     let mut config = ServerConfig::default();
     config.runs_per_minute = 0;
     config.streams_per_client = 0;
-    let mut router = App::new(host, config).router();
+    App::new(host, config).router()
+}
+
+/// Passes requests to a router, without a socket.
+async fn serve(mut router: Router, count: usize, (path, accept): (&str, &str), expected: &str) {
     for _ in 0..count {
-        let request = Request::post("/api/run/words")
+        let request = Request::post(path)
             .header("host", "localhost")
             .header("content-type", "application/json")
             .header("accept", accept)

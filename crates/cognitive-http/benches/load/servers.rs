@@ -23,8 +23,8 @@ async fn until_released() {
     let _ = tokio::io::stdin().read(&mut nothing).await;
 }
 
-/// Forwards the body to the stub and returns its response, whole or streamed.
-pub(crate) async fn bare(upstream: &str) {
+/// The routes that forward a body to the stub and return its response, whole or streamed.
+pub(crate) fn bare_router(upstream: &str) -> Router {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let url = format!("{upstream}/v1/chat/completions");
@@ -44,7 +44,12 @@ pub(crate) async fn bare(upstream: &str) {
             Response::new(Body::from_stream(pieces))
         }
     };
-    let router = Router::new().route("/run", post(whole)).route("/stream", post(streamed));
+    Router::new().route("/run", post(whole)).route("/stream", post(streamed))
+}
+
+/// Serves [`bare_router`].
+pub(crate) async fn bare(upstream: &str) {
+    let router = bare_router(upstream);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
     let _ = axum::serve(listener, router).with_graceful_shutdown(until_released()).await;

@@ -5,11 +5,12 @@ use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::thinking::{LEAST_THOUGHT, ThoughtOutcome};
 use cognitive_contract::tools::{ToolCall, ToolReply, ToolRound};
 use cognitive_schema::SchemaTarget;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::complaint::Complaint;
 use crate::llm::borrowed_body::Node;
 use crate::llm::calls::declaration;
+use crate::llm::frame_value::FrameValue;
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
 use crate::llm::{
@@ -141,14 +142,14 @@ impl Wire for Anthropic {
 
     fn read(
         &self,
-        frame: &Value,
+        frame: &FrameValue<'_>,
         reading: &mut Reading,
         text: &mut dyn FnMut(&str),
     ) -> Result<(), Complaint> {
         match text_of(frame, "/type").unwrap_or_default() {
-            "message_start" => opening(frame.get("message").unwrap_or(&Value::Null), reading),
+            "message_start" => opening(frame.get("message").unwrap_or(&FrameValue::Null), reading),
             "content_block_start" => {
-                let block = frame.get("content_block").unwrap_or(&Value::Null);
+                let block = frame.get("content_block").unwrap_or(&FrameValue::Null);
                 text(text_of_block(block));
                 begin_block(block, count(frame, "index"), reading);
             }
@@ -158,14 +159,14 @@ impl Wire for Anthropic {
             }
             "message_delta" => {
                 count_tokens(frame.get("usage"), reading);
-                stop(frame.get("delta").unwrap_or(&Value::Null), reading)?;
+                stop(frame.get("delta").unwrap_or(&FrameValue::Null), reading)?;
             }
             "message_stop" => reading.closed = true,
             // The whole answer in one document.
             "message" => {
                 opening(frame, reading);
                 count_tokens(frame.get("usage"), reading);
-                let blocks = frame.get("content").and_then(Value::as_array).into_iter().flatten();
+                let blocks = frame.get("content").into_iter().flat_map(FrameValue::as_list);
                 for (place, block) in blocks.enumerate() {
                     text(text_of_block(block));
                     begin_block(block, place as u64, reading);
@@ -181,12 +182,14 @@ impl Wire for Anthropic {
     fn turn(&self, reading: &Reading, _: &str) -> Value {
         let block = |(place, block): (usize, &Value)| {
             let mut block = block.clone();
-            if let Some(members) = block.as_object_mut().filter(|members| is_call(members)) {
+            if let Some(members) =
+                block.as_object_mut().filter(|members| is_call(members.get("type").and_then(Value::as_str)))
+            {
                 members.insert("input".to_owned(), reading.calls.arguments(place as u64)?);
             }
             // The service sends empty text blocks but refuses to receive them. Null blocks represent calls that were
             // not stored.
-            (!block.is_null() && text_of(&block, "/text") != Some("")).then_some(block)
+            (!block.is_null() && block.get("text").and_then(Value::as_str) != Some("")).then_some(block)
         };
         let blocks: Vec<Value> = reading.parts.iter().enumerate().filter_map(block).collect();
         json!({ "role": "assistant", "content": blocks })
@@ -228,35 +231,36 @@ fn reply((call, told): &(ToolCall, ToolReply)) -> Node<'_> {
 }
 
 /// Returns the text of a block or delta. Blocks of other types may have a text member that the model did not write.
-fn text_of_block(block: &Value) -> &str {
+fn text_of_block<'v>(block: &'v FrameValue<'_>) -> &'v str {
     let is_text = matches!(text_of(block, "/type"), None | Some("text" | "text_delta"));
     text_of(block, "/text").filter(|_| is_text).unwrap_or_default()
 }
 
-/// Returns whether a block is a call for the caller to run. Calls that the service runs itself (`server_tool_use`,
+/// Returns whether a block of this type is a call for the caller to run. Calls that the service runs itself (`server_tool_use`,
 /// `mcp_tool_use`) are ignored.
-fn is_call(block: &Map<String, Value>) -> bool {
-    block.get("type").and_then(Value::as_str) == Some("tool_use")
+fn is_call(kind: Option<&str>) -> bool {
+    kind == Some("tool_use")
 }
 
 /// Starts a block; in a whole answer it is complete. Blocks are numbered without gaps, so the index is the position.
-fn begin_block(block: &Value, index: u64, reading: &mut Reading) {
+fn begin_block(block: &FrameValue<'_>, index: u64, reading: &mut Reading) {
     let mut is_kept = true;
-    if block.as_object().is_some_and(is_call) {
+    if is_call(block.get("type").and_then(FrameValue::as_str)) {
         // In a stream the input is empty here and follows in deltas.
-        let input =
-            block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
+        let has_members =
+            |input: &&FrameValue<'_>| matches!(input, FrameValue::Object(members) if !members.is_empty());
+        let input = block.get("input").filter(has_members);
         let input = input.map(ToString::to_string).unwrap_or_default();
         let text = |path: &str| text_of(block, path).unwrap_or_default();
         is_kept = reading.calls().piece(index, text("/id"), text("/name"), &input);
     }
     if reading.keeps_parts {
-        reading.keep_part(if is_kept { block.clone() } else { Value::Null });
+        reading.keep_part(if is_kept { block.to_value() } else { Value::Null });
     }
 }
 
 /// Extends a block: arguments go to their call; text, thoughts and their signature to the turn.
-fn add_to_block(frame: &Value, reading: &mut Reading) {
+fn add_to_block(frame: &FrameValue<'_>, reading: &mut Reading) {
     let index = count(frame, "index");
     if let Some(json) = text_of(frame, "/delta/partial_json") {
         reading.thinks = true;
@@ -287,13 +291,13 @@ fn part(medium: &MediaPart) -> Node<'_> {
     Node::object([("type", kind.into()), ("source", source)])
 }
 
-fn opening(message: &Value, reading: &mut Reading) {
+fn opening(message: &FrameValue<'_>, reading: &mut Reading) {
     reading.name_model(message.get("model"));
     reading.counted_input = message.get("usage").and_then(|usage| counted_input(usage).ok()?);
 }
 
 /// Returns the counts of the input. They are cumulative: a later count replaces an earlier one.
-fn counted_input(usage: &Value) -> Result<Option<Usage>, UnreadableCount> {
+fn counted_input(usage: &FrameValue<'_>) -> Result<Option<Usage>, UnreadableCount> {
     let tokens = |name: &str| token_count(usage, name);
     let read = tokens("cache_read_input_tokens")?.unwrap_or(0);
     let written = tokens("cache_creation_input_tokens")?.unwrap_or(0);
@@ -304,12 +308,12 @@ fn counted_input(usage: &Value) -> Result<Option<Usage>, UnreadableCount> {
 
 /// Updates the token counts at the end of an answer. The count at its beginning has almost no output, so it is never
 /// taken for that of the answer.
-fn count_tokens(usage: Option<&Value>, reading: &mut Reading) {
+fn count_tokens(usage: Option<&FrameValue<'_>>, reading: &mut Reading) {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
     reading.usage = counted(usage, reading).ok().flatten();
 }
 
-fn counted(usage: &Value, reading: &Reading) -> Result<Option<Usage>, UnreadableCount> {
+fn counted(usage: &FrameValue<'_>, reading: &Reading) -> Result<Option<Usage>, UnreadableCount> {
     let here = counted_input(usage)?;
     let input = here.filter(|count| count.input_tokens > 0).or(reading.counted_input).or(here);
     let (Some(input), Some(output_tokens)) = (input, token_count(usage, "output_tokens")?) else {
@@ -322,7 +326,7 @@ fn counted(usage: &Value, reading: &Reading) -> Result<Option<Usage>, Unreadable
     Ok(Some(counted.with_cache(input.cache_read_tokens, input.cache_write_tokens)))
 }
 
-fn stop(place: &Value, reading: &mut Reading) -> Result<(), Complaint> {
+fn stop(place: &FrameValue<'_>, reading: &mut Reading) -> Result<(), Complaint> {
     let reason = text_of(place, "/stop_reason").filter(|reason| !reason.is_empty());
     let finish = |reason| match reason {
         "max_tokens" | "model_context_window_exceeded" => Ok(Finish::CutOff),

@@ -7,6 +7,7 @@ use cognitive_contract::tools::{MAX_CALLS, ToolCall, ToolReply, ToolSpec};
 use serde_json::{Map, Value};
 
 use crate::llm::borrowed_body::Node;
+use crate::llm::frame_value::FrameValue;
 
 /// The longest text of all calls of one turn together, in bytes. No legitimate turn reaches it.
 const MAX_LENGTH: usize = 1 << 20;
@@ -116,7 +117,12 @@ impl Calls {
     }
 
     /// Adds a complete call of a service that does not number calls. Returns the call if it is stored.
-    pub(crate) fn whole(&mut self, id: &str, name: &str, arguments: Option<&Value>) -> Option<&ToolCall> {
+    pub(crate) fn whole(
+        &mut self,
+        id: &str,
+        name: &str,
+        arguments: Option<&FrameValue<'_>>,
+    ) -> Option<&ToolCall> {
         let arguments = arguments.map(ToString::to_string).unwrap_or_default();
         let index = self.slots.len() as u64 + self.more;
         let is_kept = self.piece(index, id, name, &arguments);

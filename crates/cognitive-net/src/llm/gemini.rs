@@ -1,7 +1,5 @@
 //! Gemini's `streamGenerateContent`. The key is sent in a header, never in the URL. Thoughts are skipped.
 
-use std::borrow::Cow;
-
 use cognitive_contract::media::{AcceptedForm, Category, MediaPart, MediaType};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::thinking::ThoughtOutcome;
@@ -12,6 +10,7 @@ use serde_json::{Value, json};
 use crate::complaint::Complaint;
 use crate::llm::borrowed_body::Node;
 use crate::llm::calls::{declaration, offers};
+use crate::llm::frame_value::FrameValue;
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
 use crate::llm::{
@@ -141,7 +140,7 @@ impl Wire for Gemini {
 
     fn read(
         &self,
-        frame: &Value,
+        frame: &FrameValue<'_>,
         reading: &mut Reading,
         text: &mut dyn FnMut(&str),
     ) -> Result<(), Complaint> {
@@ -157,26 +156,26 @@ impl Wire for Gemini {
             reading.finish = Some(Finish::Refused(why));
         }
         let Some(candidate) = first_candidate(frame, "candidates") else { return Ok(()) };
-        for part in at(candidate, "/content/parts").and_then(Value::as_array).into_iter().flatten() {
-            let thought = part.get("thought").and_then(Value::as_bool).unwrap_or(false);
+        for part in at(candidate, "/content/parts").into_iter().flat_map(FrameValue::as_list) {
+            let thought = part.get("thought").and_then(FrameValue::as_bool).unwrap_or(false);
             text(text_of(part, "/text").filter(|_| !thought).unwrap_or_default());
             if let Some(data) = text_of(part, "/inlineData/data").filter(|_| !thought) {
                 media::note(reading, text_of(part, "/inlineData/mimeType").unwrap_or_default(), data);
             }
-            let mut part = Cow::Borrowed(part);
+            let mut is_too_long = false;
             if let Some(call) = part.get("functionCall") {
                 let id = text_of(call, "/id").unwrap_or_default();
                 let name = text_of(call, "/name").unwrap_or_default();
                 let Some(kept) = reading.calls().whole(id, name, call.get("args")) else { continue };
-                if kept.too_long
-                    && let Some(arguments) = part.to_mut().pointer_mut("/functionCall/args")
-                {
-                    *arguments = json!({});
-                }
+                is_too_long = kept.too_long;
             }
             // The part includes its signature, which the service requires in the next request.
             if reading.keeps_parts {
-                reading.keep_part(part.into_owned());
+                let mut part = part.to_value();
+                if let Some(arguments) = part.pointer_mut("/functionCall/args").filter(|_| is_too_long) {
+                    *arguments = json!({});
+                }
+                reading.keep_part(part);
             }
         }
         let reason = finish_reason(candidate).filter(|reason| !is_silent(reason));
@@ -202,7 +201,7 @@ impl Wire for Gemini {
 }
 
 /// Reads the token counts. The service leaves out counts of zero, and the total then tells them from unknown ones.
-fn counted(usage: &Value) -> Result<Option<Usage>, UnreadableCount> {
+fn counted(usage: &FrameValue<'_>) -> Result<Option<Usage>, UnreadableCount> {
     let tokens = |name: &str| token_count(usage, name);
     let Some(read) = tokens("promptTokenCount")? else { return Ok(None) };
     let thoughts = tokens("thoughtsTokenCount")?;
@@ -276,13 +275,13 @@ const NUMBERED: [&str; 11] = [
 ];
 
 /// Returns the finish reason by name. A number without a name is a reason of a later version.
-fn finish_reason(candidate: &Value) -> Option<&str> {
-    let number = |number: &Value| {
+fn finish_reason<'v>(candidate: &'v FrameValue<'_>) -> Option<&'v str> {
+    let number = |number: &FrameValue<'_>| {
         let place = usize::try_from(number.as_u64()?).ok()?;
         Some(NUMBERED.get(place).copied().unwrap_or("OTHER"))
     };
     match candidate.get("finishReason")? {
-        Value::String(name) => Some(name),
+        FrameValue::Text(name) => Some(name),
         other => number(other),
     }
 }
@@ -294,7 +293,7 @@ fn is_silent(reason: &str) -> bool {
 
 /// Returns the name of a call that was not offered, as far as the service reports it: its message ends with the call
 /// as code.
-fn called(candidate: &Value) -> String {
+fn called(candidate: &FrameValue<'_>) -> String {
     let message = text_of(candidate, "/finishMessage").unwrap_or_default();
     let (_, call) = message.rsplit_once(": ").unwrap_or(("", message));
     let code = call.split_once('(').map_or(call, |(function, _)| function).trim();
@@ -304,7 +303,7 @@ fn called(candidate: &Value) -> String {
 }
 
 /// Maps a finish reason. An answer that a content filter stopped is a refusal, under any name.
-fn finish(reason: &str, candidate: &Value) -> Result<Finish, Complaint> {
+fn finish(reason: &str, candidate: &FrameValue<'_>) -> Result<Finish, Complaint> {
     let why = text_of(candidate, "/finishMessage").filter(|why| !why.is_empty());
     match reason {
         "STOP" => Ok(Finish::Complete),

@@ -7,7 +7,8 @@ use cognitive_contract::ports::ModelCall;
 use serde_json::Value;
 
 use crate::llm::borrowed_body::Node;
-use crate::llm::{Reading, field, text_of};
+use crate::llm::frame_value::FrameValue;
+use crate::llm::{Reading, text_of};
 
 const MIB: u64 = 1 << 20;
 
@@ -139,8 +140,8 @@ pub(crate) fn note(reading: &mut Reading, media_type: &str, base64: &str) {
 }
 
 /// Records the images of a chat completions message: data URLs next to its text.
-pub(crate) fn note_images(message: &Value, reading: &mut Reading) {
-    for image in field(message, "images").and_then(Value::as_array).into_iter().flatten() {
+pub(crate) fn note_images(message: &FrameValue<'_>, reading: &mut Reading) {
+    for image in message.get("images").into_iter().flat_map(FrameValue::as_list) {
         let url = text_of(image, "/image_url/url").unwrap_or_default();
         let Some((media_type, data)) = url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"))
         else {
@@ -202,8 +203,9 @@ mod tests {
             { "type": "image_url", "image_url": { "url": "data:image/png;base64," } },
             { "type": "image_url" },
         ]});
-        note_images(&message, &mut reading);
-        note_images(&json!({ "images": null }), &mut reading);
+        for message in [message.to_string(), r#"{"images":null}"#.to_owned()] {
+            note_images(&serde_json::from_str(&message).unwrap(), &mut reading);
+        }
         let expected = ReportedMedia { media_type: "image/png".to_owned(), base64: "aW1n".to_owned() };
         assert_eq!(reading.media, [expected]);
     }

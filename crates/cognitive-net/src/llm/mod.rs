@@ -7,6 +7,7 @@ pub(crate) mod calls;
 pub(crate) mod compatible_services;
 mod echo;
 mod endings;
+pub(crate) mod frame_value;
 pub(crate) mod gemini;
 mod measure;
 pub(crate) mod media;
@@ -19,7 +20,6 @@ mod surrogates;
 pub(crate) mod terms;
 pub(crate) mod thinking;
 
-use cognitive_contract::json::member;
 use cognitive_contract::media::{AcceptedForm, Category, ReportedMedia};
 use cognitive_contract::ports::{Finish, ModelCall, Usage};
 use cognitive_contract::thinking::ThoughtOutcome;
@@ -32,6 +32,7 @@ use crate::complaint::Complaint;
 use crate::frames::Shape;
 use crate::llm::borrowed_body::Node;
 use crate::llm::calls::Calls;
+use crate::llm::frame_value::FrameValue;
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
 
 /// The message for a refusal without a reason.
@@ -88,8 +89,12 @@ pub(crate) trait Wire: Send + Sync {
 
     /// Reads one frame of a stream, or a whole answer: services that ignore the request to stream send the same
     /// members in one document. Text goes to `text`.
-    fn read(&self, frame: &Value, reading: &mut Reading, text: &mut dyn FnMut(&str))
-    -> Result<(), Complaint>;
+    fn read(
+        &self,
+        frame: &FrameValue<'_>,
+        reading: &mut Reading,
+        text: &mut dyn FnMut(&str),
+    ) -> Result<(), Complaint>;
 
     /// Returns the bindings that are known not to work together with tools. Others are found at run time.
     fn without_beside_tools(&self) -> &'static [Bind] {
@@ -155,8 +160,8 @@ impl Reading {
     }
 
     /// Records the model name. Every frame repeats it.
-    pub(crate) fn name_model(&mut self, name: Option<&Value>) {
-        let name = name.and_then(Value::as_str).unwrap_or_default();
+    pub(crate) fn name_model(&mut self, name: Option<&FrameValue<'_>>) {
+        let name = name.and_then(FrameValue::as_str).unwrap_or_default();
         if !name.is_empty() && self.model.as_deref() != Some(name) {
             self.model = Some(name.to_owned());
         }
@@ -192,7 +197,9 @@ impl Reading {
         let has_room = self.parts.len() < MAX_PARTS;
         let last = self.parts.last_mut().filter(|last| is_text_alone(last) && is_text_alone(&part));
         match last.and_then(|last| last.get_mut("text")) {
-            Some(Value::String(so_far)) => so_far.push_str(text_of(&part, "/text").unwrap_or_default()),
+            Some(Value::String(so_far)) => {
+                so_far.push_str(part.get("text").and_then(Value::as_str).unwrap_or_default());
+            }
             _ if has_room => self.parts.push(part),
             _ => {}
         }
@@ -254,47 +261,36 @@ fn is_text_alone(part: &Value) -> bool {
     part.as_object().is_some_and(|members| members.len() == 1 && members.contains_key("text"))
 }
 
-/// The members for thoughts: chat completions under two names, Anthropic, Ollama. Gemini sends none unless requested.
-const THOUGHTS: [(&str, &[&str]); 3] = [
-    ("/choices/0/delta", &["reasoning_content", "reasoning"]),
-    ("/delta", &["thinking"]),
-    ("/message", &["thinking"]),
-];
-
-/// Returns the number of bytes of thoughts in a frame.
-pub(crate) fn thoughts_in(frame: &Value) -> usize {
-    let thoughts = THOUGHTS.iter().filter_map(|(place, names)| Some((at(frame, place)?, names)));
-    let texts =
-        thoughts.flat_map(|(said, names)| names.iter().filter_map(|name| field(said, name)?.as_str()));
-    texts.map(str::len).sum()
+/// Returns the number of bytes of thoughts in a frame: of chat completions under two names, of Anthropic and of Ollama.
+/// Gemini sends none unless requested.
+pub(crate) fn thoughts_in(frame: &FrameValue<'_>) -> usize {
+    let bytes = |said: Option<&FrameValue<'_>>, name: &str| {
+        said.and_then(|said| said.get(name)?.as_str()).map_or(0, str::len)
+    };
+    let delta = frame.get("choices").and_then(|choices| choices.first()?.get("delta"));
+    bytes(delta, "reasoning_content")
+        + bytes(delta, "reasoning")
+        + bytes(frame.get("delta"), "thinking")
+        + bytes(frame.get("message"), "thinking")
 }
 
-/// Returns the value at a path such as `/choices/0`. Unlike a JSON pointer it supports no escapes and therefore
-/// allocates nothing; it runs several times per frame.
+/// Returns the value at a path such as `/message/content`.
 #[expect(
     clippy::manual_pattern_char_comparison,
     reason = "the search for one character is made for long texts; these are short"
 )]
-pub(crate) fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split(|letter| letter == '/').skip(1).try_fold(value, |value, name| match value {
-        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
-        other => field(other, name),
-    })
-}
-
-/// Returns a member of an object; `None` for any other value.
-pub(crate) fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
-    value.as_object().and_then(|object| member(object, name))
+pub(crate) fn at<'v, 'a>(value: &'v FrameValue<'a>, path: &str) -> Option<&'v FrameValue<'a>> {
+    path.split(|letter| letter == '/').skip(1).try_fold(value, |value, name| value.get(name))
 }
 
 /// Returns a text at a path.
-pub(crate) fn text_of<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
-    at(value, path).and_then(Value::as_str)
+pub(crate) fn text_of<'v>(value: &'v FrameValue<'_>, path: &str) -> Option<&'v str> {
+    at(value, path).and_then(FrameValue::as_str)
 }
 
 /// Returns a count, zero if it is missing.
-pub(crate) fn count(value: &Value, name: &str) -> u64 {
-    field(value, name).and_then(Value::as_u64).unwrap_or(0)
+pub(crate) fn count(value: &FrameValue<'_>, name: &str) -> u64 {
+    value.get(name).and_then(FrameValue::as_u64).unwrap_or(0)
 }
 
 /// A token count that is not a whole number, or too large for one.
@@ -302,18 +298,16 @@ pub(crate) struct UnreadableCount;
 
 /// Returns a token count; `None` if it is missing or null. A count that cannot be read must not pass for zero, because
 /// the call would then cost nothing.
-pub(crate) fn token_count(usage: &Value, name: &str) -> Result<Option<u64>, UnreadableCount> {
+pub(crate) fn token_count(usage: &FrameValue<'_>, name: &str) -> Result<Option<u64>, UnreadableCount> {
     match usage.get(name) {
-        None | Some(Value::Null) => Ok(None),
+        None | Some(FrameValue::Null) => Ok(None),
         Some(count) => count.as_u64().map(Some).ok_or(UnreadableCount),
     }
 }
 
 /// Returns the first candidate. Requests never ask for several, so other indexes are ignored.
-pub(crate) fn first_candidate<'a>(frame: &'a Value, list: &str) -> Option<&'a Value> {
-    let candidates = field(frame, list).and_then(Value::as_array).into_iter().flatten();
-    let is_first = |candidate: &&Value| field(candidate, "index").and_then(Value::as_u64).unwrap_or(0) == 0;
-    candidates.into_iter().find(is_first)
+pub(crate) fn first_candidate<'v, 'a>(frame: &'v FrameValue<'a>, list: &str) -> Option<&'v FrameValue<'a>> {
+    frame.get(list)?.as_list().iter().find(|candidate| count(candidate, "index") == 0)
 }
 
 /// Returns the texts at `member` in the list at `list`.

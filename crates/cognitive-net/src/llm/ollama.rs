@@ -12,6 +12,7 @@ use crate::complaint::Complaint;
 use crate::frames::Shape;
 use crate::llm::borrowed_body::Node;
 use crate::llm::calls::{functions, object, offers, rounds};
+use crate::llm::frame_value::FrameValue;
 use crate::llm::media;
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
 use crate::llm::{
@@ -108,20 +109,20 @@ impl Wire for Ollama {
 
     fn read(
         &self,
-        frame: &Value,
+        frame: &FrameValue<'_>,
         reading: &mut Reading,
         text: &mut dyn FnMut(&str),
     ) -> Result<(), Complaint> {
         reading.name_model(frame.get("model"));
         text(text_of(frame, "/message/content").unwrap_or_default());
-        for call in at(frame, "/message/tool_calls").and_then(Value::as_array).into_iter().flatten() {
+        for call in at(frame, "/message/tool_calls").into_iter().flat_map(FrameValue::as_list) {
             let name = text_of(call, "/function/name").unwrap_or_default();
             let id = text_of(call, "/id").unwrap_or_default();
             reading.calls().whole(id, name, at(call, "/function/arguments"));
         }
         // A document cannot continue, whatever its `done` member is.
-        let is_over = reading.is_document && frame.get("message").is_some_and(Value::is_object);
-        if !is_over && frame.get("done").and_then(Value::as_bool) != Some(true) {
+        let is_over = reading.is_document && frame.get("message").is_some_and(FrameValue::is_object);
+        if !is_over && frame.get("done").and_then(FrameValue::as_bool) != Some(true) {
             return Ok(());
         }
         reading.closed = true;
@@ -150,7 +151,7 @@ impl Wire for Ollama {
 }
 
 /// Reads the token counts. The server leaves out the input count if the whole prompt was in its cache.
-fn counted(frame: &Value) -> Result<Option<Usage>, UnreadableCount> {
+fn counted(frame: &FrameValue<'_>) -> Result<Option<Usage>, UnreadableCount> {
     let read = token_count(frame, "prompt_eval_count")?.unwrap_or(0);
     Ok(token_count(frame, "eval_count")?.map(|written| Usage::new(read, written)))
 }

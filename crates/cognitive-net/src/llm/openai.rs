@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 use crate::complaint::Complaint;
 use crate::llm::borrowed_body::Node;
 use crate::llm::calls::{functions, offers, rounds};
+use crate::llm::frame_value::FrameValue;
 use crate::llm::media::{self, Style};
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
 use crate::llm::thinking::ThinkingWords;
 use crate::llm::{
-    Endpoint, Reading, UnreadableCount, Wire, at, count, field, first_candidate, messages_with_instructions,
-    names_in, text_of, thinking, token_count,
+    Endpoint, Reading, UnreadableCount, Wire, count, first_candidate, messages_with_instructions, names_in,
+    text_of, thinking, token_count,
 };
 
 /// The differences of one service from the others.
@@ -177,25 +178,25 @@ impl Wire for OpenAi {
 
     fn read(
         &self,
-        frame: &Value,
+        frame: &FrameValue<'_>,
         reading: &mut Reading,
         text: &mut dyn FnMut(&str),
     ) -> Result<(), Complaint> {
-        reading.name_model(field(frame, "model"));
+        reading.name_model(frame.get("model"));
         // Groq reports streamed counts in a separate member.
-        let usage = field(frame, "usage").or_else(|| at(frame, "/x_groq/usage"));
+        let usage = frame.get("usage").or_else(|| frame.get("x_groq")?.get("usage"));
         if let Some(counts) = usage.filter(|usage| usage.is_object()) {
             reading.usage = counted(counts).ok().flatten();
         }
         let Some(choice) = first_candidate(frame, "choices") else { return Ok(()) };
         // Some services send the accumulated text next to each delta, or an empty delta next to a whole answer.
         let [delta, message] =
-            ["delta", "message"].map(|name| field(choice, name).filter(|said| said.is_object()));
+            ["delta", "message"].map(|name| choice.get(name).filter(|said| said.is_object()));
         let pieces = if reading.is_document { None } else { delta };
         if let Some(said) = pieces.or(message).or(delta) {
             let mut refusal = String::new();
-            let (piece, thought) = match field(said, "content") {
-                Some(Value::String(piece)) => (Cow::Borrowed(piece.as_str()), None),
+            let (piece, thought) = match said.get("content") {
+                Some(FrameValue::Text(piece)) => (Cow::Borrowed(&**piece), None),
                 content => {
                     let mut piece = String::new();
                     let thought = read_content(content, &mut piece, &mut refusal);
@@ -206,12 +207,12 @@ impl Wire for OpenAi {
             reading.thought = reading.thought.saturating_add(thought.unwrap_or_default());
             text(if pieces.is_some() { &piece } else { news(&piece, &mut reading.sum) });
             reading.refusal.push_str(&refusal);
-            reading.refusal.push_str(field(said, "refusal").and_then(Value::as_str).unwrap_or_default());
+            reading.refusal.push_str(said.get("refusal").and_then(FrameValue::as_str).unwrap_or_default());
             read_calls(said, reading);
             media::note_images(said, reading);
         }
         let reason =
-            field(choice, "finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty());
+            choice.get("finish_reason").and_then(FrameValue::as_str).filter(|reason| !reason.is_empty());
         reading.stopped(reason.map(finish).transpose()?);
         Ok(())
     }
@@ -255,14 +256,14 @@ fn part(medium: &MediaPart) -> Node<'_> {
 
 /// Appends the text of a message: a string, or a list of parts, some of them thoughts. Returns the number of bytes of
 /// thoughts, if any.
-fn read_content(content: Option<&Value>, text: &mut String, refusal: &mut String) -> Option<usize> {
+fn read_content(content: Option<&FrameValue<'_>>, text: &mut String, refusal: &mut String) -> Option<usize> {
     match content {
-        Some(Value::String(said)) => text.push_str(said),
-        Some(Value::Array(parts)) => {
+        Some(FrameValue::Text(said)) => text.push_str(said),
+        Some(FrameValue::List(parts)) => {
             let thoughts = parts.iter().filter_map(|part| read_content(Some(part), text, refusal));
             return thoughts.reduce(usize::saturating_add);
         }
-        Some(part @ Value::Object(_)) => match text_of(part, "/type").unwrap_or("text") {
+        Some(part @ FrameValue::Object(_)) => match text_of(part, "/type").unwrap_or("text") {
             "text" | "output_text" => text.push_str(text_of(part, "/text").unwrap_or_default()),
             "refusal" => refusal.push_str(text_of(part, "/refusal").unwrap_or_default()),
             // Thoughts, references and unknown parts are not part of an answer, but they show that the model is
@@ -282,16 +283,16 @@ fn news<'m>(message: &'m str, so_far: &mut String) -> &'m str {
 }
 
 /// Reads the calls of a delta or a message, and the thoughts that some services require in the next request.
-fn read_calls(said: &Value, reading: &mut Reading) {
-    if let Some(thoughts) = field(said, "reasoning_content").filter(|_| reading.keeps_parts) {
+fn read_calls(said: &FrameValue<'_>, reading: &mut Reading) {
+    if let Some(thoughts) = said.get("reasoning_content").filter(|_| reading.keeps_parts) {
         let so_far = reading.thoughts.get_or_insert_default();
         so_far.push_str(thoughts.as_str().unwrap_or_default());
     }
-    let calls = field(said, "tool_calls").and_then(Value::as_array).into_iter().flatten();
+    let calls = said.get("tool_calls").into_iter().flat_map(FrameValue::as_list);
     for (place, call) in calls.enumerate() {
         let text = |path: &str| text_of(call, path).unwrap_or_default();
         // In a whole answer calls have no index.
-        let index = field(call, "index").and_then(Value::as_u64).unwrap_or(place as u64);
+        let index = call.get("index").and_then(FrameValue::as_u64).unwrap_or(place as u64);
         let (name, arguments) = (text("/function/name"), text("/function/arguments"));
         reading.calls().piece(index, text("/id"), name, arguments);
     }
@@ -339,7 +340,7 @@ fn finish(reason: &str) -> Result<Finish, Complaint> {
 }
 
 /// Reads the token counts. Some gateways return them under the names of the upstream service, and some only the total.
-pub(crate) fn counted(counts: &Value) -> Result<Option<Usage>, UnreadableCount> {
+pub(crate) fn counted(counts: &FrameValue<'_>) -> Result<Option<Usage>, UnreadableCount> {
     let tokens = |name: &str, other: &str| {
         let (one, other) = (token_count(counts, name)?, token_count(counts, other)?);
         Ok::<_, UnreadableCount>(one.max(other))
@@ -358,7 +359,7 @@ pub(crate) fn counted(counts: &Value) -> Result<Option<Usage>, UnreadableCount> 
 }
 
 /// Returns the number of input tokens read from and written to the service's cache, under any of its member names.
-fn cached(counts: &Value) -> (u64, u64) {
+fn cached(counts: &FrameValue<'_>) -> (u64, u64) {
     let details = ["prompt_tokens_details", "input_tokens_details"];
     let details = || details.iter().filter_map(|name| counts.get(*name));
     let most = |name: &str| details().map(|details| count(details, name)).max().unwrap_or(0);

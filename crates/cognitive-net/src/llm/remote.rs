@@ -31,6 +31,7 @@ use crate::kind::Kind;
 use crate::llm::calls::offers;
 use crate::llm::echo::Echo;
 use crate::llm::endings::{no_answer, not_json, too_late, too_long, unreadable};
+use crate::llm::frame_value::FrameValue;
 use crate::llm::measure::Measure;
 use crate::llm::media;
 use crate::llm::segments::Segments;
@@ -475,31 +476,32 @@ impl Remote {
         if reading.closed {
             return Ok(());
         }
+        let mended;
         let value = match serde_json::from_str(frame) {
             Ok(value) => value,
             Err(error) => {
-                let mended = surrogates::mended(frame).and_then(|frame| serde_json::from_str(&frame).ok());
-                let value: Value = mended.ok_or_else(|| not_json(&error, reporter))?;
+                mended = surrogates::mended(frame).ok_or_else(|| not_json(&error, reporter))?;
+                let value = serde_json::from_str(&mended).map_err(|_| not_json(&error, reporter))?;
                 feed.seam.get_or_insert_default();
                 reading.has_halves = true;
                 value
             }
         };
         // A whole answer may be a list of what would have been frames; then each item reports whether it is the last.
-        let values = match value {
-            Value::Array(values) => {
+        let values = match &value {
+            FrameValue::List(values) => {
                 reading.is_document = false;
-                values
+                values.as_slice()
             }
-            value => vec![value],
+            value => std::slice::from_ref(value),
         };
         for value in values {
-            let thought = thoughts_in(&value);
+            let thought = thoughts_in(value);
             reading.thinks |= thought > 0;
             reading.thought = reading.thought.saturating_add(thought);
-            let read = self.wire.read(&value, reading, &mut |text| feed.text(text));
+            let read = self.wire.read(value, reading, &mut |text| feed.text(text));
             reading.has_failed |= read.is_err();
-            match Complaint::of_frame(&value).map_or(read, Err) {
+            match Complaint::of_frame(value).map_or(read, Err) {
                 Ok(()) => {}
                 Err(complaint) => match feed.ending(&complaint, reporter) {
                     Some(finish) => reading.finish = Some(finish),

@@ -17,10 +17,11 @@ use crate::complaint::Complaint;
 use crate::kind::Kind;
 use crate::llm::borrowed_body::Node;
 use crate::llm::calls::{declaration, offers};
+use crate::llm::frame_value::FrameValue;
 use crate::llm::media::{self, Style};
 use crate::llm::openai::ChatDialect;
 use crate::llm::terms::{Bind, OptionalFeature, Terms};
-use crate::llm::{Endpoint, Reading, Wire, field, messages_with_instructions, names_in, text_of, thinking};
+use crate::llm::{Endpoint, Reading, Wire, messages_with_instructions, names_in, thinking};
 
 /// A service with the Responses API.
 #[derive(Debug)]
@@ -117,7 +118,7 @@ impl Wire for Responses {
 
     fn read(
         &self,
-        frame: &Value,
+        frame: &FrameValue<'_>,
         reading: &mut Reading,
         text: &mut dyn FnMut(&str),
     ) -> Result<(), Complaint> {
@@ -128,9 +129,9 @@ impl Wire for Responses {
         let mut left: Vec<&ToolCall> = reading.calls.iter().collect();
         let mut items = Vec::with_capacity(reading.parts.len());
         for part in &reading.parts {
-            match text_of(part, "/type").unwrap_or_default() {
+            match word(part, "type").unwrap_or_default() {
                 "function_call" => {
-                    let id = text_of(part, "/call_id").unwrap_or_default();
+                    let id = word(part, "call_id").unwrap_or_default();
                     if let Some(place) = left.iter().position(|call| call.id == id) {
                         items.push(call_item(part, left.remove(place)));
                     }
@@ -213,10 +214,15 @@ fn call_item(item: &Value, call: &ToolCall) -> Value {
     item
 }
 
+/// Returns a member that is a text.
+fn word<'v>(item: &'v Value, name: &str) -> Option<&'v str> {
+    item.get(name).and_then(Value::as_str)
+}
+
 /// Returns whether a reasoning item can be sent back: encrypted, or as the text that some servers send.
 fn has_content(item: &Value) -> bool {
     let is_text = |content: &Value| content.as_array().is_some_and(|parts| !parts.is_empty());
-    text_of(item, "/encrypted_content").is_some() || field(item, "content").is_some_and(is_text)
+    word(item, "encrypted_content").is_some() || item.get("content").is_some_and(is_text)
 }
 
 fn format(bind: Bind, schema: Option<&str>) -> Option<Node<'_>> {

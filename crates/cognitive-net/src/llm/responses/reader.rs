@@ -5,19 +5,20 @@ use cognitive_contract::ports::Finish;
 use serde_json::Value;
 
 use crate::complaint::Complaint;
+use crate::llm::frame_value::FrameValue;
 use crate::llm::openai::counted;
-use crate::llm::{Reading, count, field, text_of};
+use crate::llm::{Reading, count, text_of};
 
 /// Reads an event, or a whole response.
 pub(super) fn read(
-    frame: &Value,
+    frame: &FrameValue<'_>,
     reading: &mut Reading,
     text: &mut dyn FnMut(&str),
 ) -> Result<(), Complaint> {
     let event = text_of(frame, "/type").unwrap_or_default();
     let index = count(frame, "output_index");
     let delta = text_of(frame, "/delta").unwrap_or_default();
-    let response = field(frame, "response").filter(|response| response.is_object());
+    let response = frame.get("response").filter(|response| response.is_object());
     match event {
         "response.output_text.delta" => {
             if reading.commentary == Some(index) {
@@ -30,13 +31,13 @@ pub(super) fn read(
         "response.refusal.delta" => reading.refusal.push_str(delta),
         "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => think(reading, delta),
         "response.function_call_arguments.delta" => reading.calls().more(index, delta),
-        "response.output_item.added" => begin(field(frame, "item").unwrap_or(&Value::Null), index, reading),
+        "response.output_item.added" => begin(frame.get("item").unwrap_or(&FrameValue::Null), index, reading),
         "response.output_item.done" => {
             reading.reasons = false;
-            end(field(frame, "item").unwrap_or(&Value::Null), index, reading, text);
+            end(frame.get("item").unwrap_or(&FrameValue::Null), index, reading, text);
         }
         "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
-            let response = response.unwrap_or(&Value::Null);
+            let response = response.unwrap_or(&FrameValue::Null);
             // Some gateways complete every response, and only its status says how it ended.
             let told = event.strip_prefix("response.").unwrap_or_default();
             let status = text_of(response, "/status").filter(|_| told == "completed").unwrap_or(told);
@@ -44,11 +45,11 @@ pub(super) fn read(
             reading.closed = true;
         }
         // An answer that is not a stream has no events.
-        "" if field(frame, "output").is_some_and(Value::is_array) => {
+        "" if frame.get("output").is_some_and(|output| matches!(output, FrameValue::List(_))) => {
             whole(frame, text_of(frame, "/status").unwrap_or_default(), reading, text)?;
         }
         // Other events repeat the items, are about tools of the service, or are from a later version of the API.
-        _ => reading.name_model(response.and_then(|response| field(response, "model"))),
+        _ => reading.name_model(response.and_then(|response| response.get("model"))),
     }
     Ok(())
 }
@@ -60,7 +61,7 @@ fn think(reading: &mut Reading, thought: &str) {
 }
 
 /// Reads an item that is empty so far.
-fn begin(item: &Value, index: u64, reading: &mut Reading) {
+fn begin(item: &FrameValue<'_>, index: u64, reading: &mut Reading) {
     let kind = text_of(item, "/type").unwrap_or_default();
     // A model may be silent for minutes while it reasons.
     reading.reasons = kind == "reasoning";
@@ -73,7 +74,7 @@ fn begin(item: &Value, index: u64, reading: &mut Reading) {
 }
 
 /// Reads a complete item.
-fn end(item: &Value, index: u64, reading: &mut Reading, text: &mut dyn FnMut(&str)) {
+fn end(item: &FrameValue<'_>, index: u64, reading: &mut Reading, text: &mut dyn FnMut(&str)) {
     match text_of(item, "/type").unwrap_or_default() {
         "message" if !is_commentary(item) => say(&text_in(item), reading, text),
         "function_call" => call(item, index, reading),
@@ -83,34 +84,40 @@ fn end(item: &Value, index: u64, reading: &mut Reading, text: &mut dyn FnMut(&st
 }
 
 /// Reads a call whose arguments may be missing, or may have arrived.
-fn call(item: &Value, index: u64, reading: &mut Reading) {
+fn call(item: &FrameValue<'_>, index: u64, reading: &mut Reading) {
     let word = |path: &str| text_of(item, path).unwrap_or_default();
     reading.calls().settle(index, word("/call_id"), word("/name"), word("/arguments"));
 }
 
 /// Stores an item for the next request.
-fn keep(item: &Value, reading: &mut Reading) {
-    let Some(members) = item.as_object().filter(|_| reading.keeps_parts) else { return };
+fn keep(item: &FrameValue<'_>, reading: &mut Reading) {
+    let FrameValue::Object(members) = item else { return };
+    if !reading.keeps_parts {
+        return;
+    }
     // The service sends members that it does not take: the origin of an item, and in its own items those without a
     // value. Items of other tools need theirs.
     let is_own = matches!(text_of(item, "/type"), Some("message" | "reasoning" | "function_call"));
-    let set = members.iter().filter(|(name, value)| *name != "created_by" && !(is_own && value.is_null()));
-    reading.keep_part(Value::Object(set.map(|(name, value)| (name.clone(), value.clone())).collect()));
+    let set = members
+        .iter()
+        .filter(|(name, value)| name != "created_by" && !(is_own && *value == FrameValue::Null));
+    reading.keep_part(Value::Object(
+        set.map(|(name, value)| (name.clone().into_owned(), value.to_value())).collect(),
+    ));
 }
 
 /// Reads a whole response.
 fn whole(
-    response: &Value,
+    response: &FrameValue<'_>,
     status: &str,
     reading: &mut Reading,
     text: &mut dyn FnMut(&str),
 ) -> Result<(), Complaint> {
-    reading.name_model(field(response, "model"));
-    if let Some(counts) = field(response, "usage").filter(|usage| usage.is_object()) {
+    reading.name_model(response.get("model"));
+    if let Some(counts) = response.get("usage").filter(|usage| usage.is_object()) {
         reading.usage = counted(counts).ok().flatten();
     }
-    let items: Vec<&Value> =
-        field(response, "output").and_then(Value::as_array).into_iter().flatten().collect();
+    let items = response.get("output").map_or(&[][..], FrameValue::as_list);
     let messages = || items.iter().filter(|item| text_of(item, "/type") == Some("message"));
     if reading.refusal.is_empty() {
         messages().for_each(|item| reading.refusal.push_str(&refusal_in(item)));
@@ -153,27 +160,27 @@ fn say(whole: &str, reading: &mut Reading, text: &mut dyn FnMut(&str)) {
 }
 
 /// Returns whether a message is about the work and not the answer.
-fn is_commentary(item: &Value) -> bool {
+fn is_commentary(item: &FrameValue<'_>) -> bool {
     text_of(item, "/phase") == Some("commentary")
 }
 
-fn text_in(item: &Value) -> String {
+fn text_in(item: &FrameValue<'_>) -> String {
     content(item, "output_text", "/text")
 }
 
-fn refusal_in(item: &Value) -> String {
+fn refusal_in(item: &FrameValue<'_>) -> String {
     content(item, "refusal", "/refusal")
 }
 
 /// Returns the text of the parts of one type.
-fn content(item: &Value, kind: &str, path: &str) -> String {
-    let parts = field(item, "content").and_then(Value::as_array).into_iter().flatten();
+fn content(item: &FrameValue<'_>, kind: &str, path: &str) -> String {
+    let parts = item.get("content").into_iter().flat_map(FrameValue::as_list);
     let parts = parts.filter(|part| text_of(part, "/type") == Some(kind));
     parts.filter_map(|part| text_of(part, path)).collect()
 }
 
 /// Returns the reason for a response that is not complete.
-fn cut(response: &Value) -> Finish {
+fn cut(response: &FrameValue<'_>) -> Finish {
     match text_of(response, "/incomplete_details/reason") {
         Some("content_filter") => Finish::Refused("the content filter stopped the answer".to_owned()),
         _ => Finish::CutOff,
@@ -181,7 +188,7 @@ fn cut(response: &Value) -> Finish {
 }
 
 /// Returns the error of a response that failed.
-fn failure(response: &Value, status: &str) -> Complaint {
+fn failure(response: &FrameValue<'_>, status: &str) -> Complaint {
     Complaint::of_frame(response).unwrap_or_else(|| {
         let text = format!("the model stopped: {status}");
         Complaint { words: text.clone(), text, status: Some(503), ..Complaint::default() }
