@@ -43,8 +43,8 @@ pub fn archive(data: &[u8]) {
             assert!(parts.clone().all(|part| matches!(part, Component::Normal(_))), "{path}");
         }
         // What is packed again is read again.
-        if let Ok(package) = Package::of_files(unpacked.files) {
-            Package::of_archive(package.archive, Some(&package.sha256)).expect("an archive of our own");
+        if let Ok(package) = Package::from_files(unpacked.files) {
+            Package::from_archive(package.archive, Some(&package.sha256)).expect("an archive of our own");
         }
     }
 }

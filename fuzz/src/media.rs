@@ -46,7 +46,7 @@ fn look(data: &[u8], category: Category) {
         if facts.size.is_some_and(|(width, height)| width.saturating_mul(height) > 1 << 20) {
             return;
         }
-        let form = AcceptedForm::from_types(FORM).sized(64);
+        let form = AcceptedForm::from_types(FORM).with_longest_side(64);
         let form = (category == Category::Image).then_some(&form);
         let _ = media.fit(bytes, &facts, form).await;
     });

@@ -20,32 +20,33 @@ stdout closes it.
 /// Renders the page.
 pub(crate) fn render(_: &Path) -> Result<String, String> {
     let program = cogn_cli::command_line();
-    if let Some(silent) = shown(&program).find(|command| about(command).is_empty()) {
+    if let Some(silent) = visible_commands(&program).find(|command| about_text(command).is_empty()) {
         return Err(format!("`cogn {}` has no description", silent.get_name()));
     }
     let mut page = HEAD.to_owned();
     let _ = write!(page, "\n## Commands\n\n| Command | Purpose |\n|---|---|\n");
-    for command in shown(&program) {
+    for command in visible_commands(&program) {
         let name = command.get_name();
-        let _ = writeln!(page, "| [`cogn {name}`](#cogn-{name}) | {} |", about(command));
+        let _ = writeln!(page, "| [`cogn {name}`](#cogn-{name}) | {} |", about_text(command));
     }
     let globals: Vec<&Arg> = program.get_arguments().filter(|arg| is_listed(arg)).collect();
     if !globals.is_empty() {
         let _ = write!(page, "\n## Global options\n\n{}", table(&globals));
     }
-    for command in shown(&program) {
+    for command in visible_commands(&program) {
         section(&mut page, command, "cogn", 2);
     }
     Ok(page)
 }
 
-fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+fn visible_commands(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
 }
 
 fn section(page: &mut String, command: &Command, above: &str, depth: usize) {
     let name = format!("{above} {}", command.get_name());
-    let _ = write!(page, "\n{} {name}\n\n{}.\n", "#".repeat(depth), about(command).trim_end_matches('.'));
+    let _ =
+        write!(page, "\n{} {name}\n\n{}.\n", "#".repeat(depth), about_text(command).trim_end_matches('.'));
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").lines().map(str::trim).collect::<Vec<_>>().join("\n");
     let _ = write!(page, "\n```text\n{usage}\n```\n");
@@ -54,7 +55,7 @@ fn section(page: &mut String, command: &Command, above: &str, depth: usize) {
     if !own.is_empty() {
         let _ = write!(page, "\n{}", table(&own));
     }
-    for inner in shown(command) {
+    for inner in visible_commands(command) {
         section(page, inner, &name, depth + 1);
     }
 }
@@ -66,13 +67,13 @@ fn is_listed(arg: &Arg) -> bool {
 fn table(arguments: &[&Arg]) -> String {
     let mut rows = "| Option | Meaning |\n|---|---|\n".to_owned();
     for arg in arguments {
-        let _ = writeln!(rows, "| {} | {} |", spelled(arg), meaning(arg));
+        let _ = writeln!(rows, "| {} | {} |", argument_spelling(arg), meaning(arg));
     }
     rows
 }
 
 /// `-m`, `--model MODEL`.
-fn spelled(arg: &Arg) -> String {
+fn argument_spelling(arg: &Arg) -> String {
     let names: Vec<String> =
         arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
     let takes = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
@@ -111,7 +112,7 @@ fn meaning(arg: &Arg) -> String {
     parts.join(". ")
 }
 
-fn about(command: &Command) -> String {
+fn about_text(command: &Command) -> String {
     one_line(&command.get_about().map(ToString::to_string).unwrap_or_default())
 }
 

@@ -46,7 +46,7 @@ fn keys(root: &Value, node: &Value, above: &str, left: usize, rows: &mut String)
         let _ = writeln!(rows, "| `{above}{name}` | {} | {meaning} |", words.join(", or "));
         for kind in kinds {
             keys(root, kind, &format!("{above}{name}."), left - 1, rows);
-            if let Some(items) = kind.get("items").map(|items| resolved(root, items)) {
+            if let Some(items) = kind.get("items").map(|items| resolve_reference(root, items)) {
                 keys(root, items, &format!("{above}{name}[]."), left - 1, rows);
             }
         }
@@ -55,7 +55,7 @@ fn keys(root: &Value, node: &Value, above: &str, left: usize, rows: &mut String)
 
 /// The possible types of a value, without null and with references resolved.
 fn alternatives<'a>(root: &'a Value, written: &'a Value) -> Vec<&'a Value> {
-    let node = resolved(root, written);
+    let node = resolve_reference(root, written);
     let inner = ["anyOf", "oneOf"].iter().find_map(|name| node.get(*name)).and_then(Value::as_array);
     match inner {
         Some(inner) if !inner.iter().all(|each| each.get("const").is_some()) => {
@@ -66,7 +66,7 @@ fn alternatives<'a>(root: &'a Value, written: &'a Value) -> Vec<&'a Value> {
     }
 }
 
-fn resolved<'a>(root: &'a Value, node: &'a Value) -> &'a Value {
+fn resolve_reference<'a>(root: &'a Value, node: &'a Value) -> &'a Value {
     // A reference with its own description is an `allOf` with one entry.
     let node = node.pointer("/allOf/0").unwrap_or(node);
     let target = node.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
@@ -89,11 +89,13 @@ fn value_words(root: &Value, node: &Value) -> String {
         other => other.and_then(Value::as_str),
     };
     match kind {
-        Some("array") => match node.get("items").map(|items| value_words(root, resolved(root, items))) {
-            Some(items) if items.starts_with('`') => format!("list of {items}"),
-            Some(items) if items == "object" => "list of objects".to_owned(),
-            _ => "list of texts".to_owned(),
-        },
+        Some("array") => {
+            match node.get("items").map(|items| value_words(root, resolve_reference(root, items))) {
+                Some(items) if items.starts_with('`') => format!("list of {items}"),
+                Some(items) if items == "object" => "list of objects".to_owned(),
+                _ => "list of texts".to_owned(),
+            }
+        }
         Some("string") => "text".to_owned(),
         Some("integer") => "whole number".to_owned(),
         Some("number") => "number".to_owned(),

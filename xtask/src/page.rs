@@ -135,7 +135,7 @@ pub(crate) fn render(root: &Path) -> Result<String, String> {
             let Requirement { id, strength, level, rule, .. } = requirement;
             let rule = rule.replace('|', "\\|");
             let level = level.map_or_else(|| "–".to_owned(), |level| level.to_string());
-            let shown = shown_by(requirement, evidence.get(id));
+            let shown = evidence_text(requirement, evidence.get(id));
             let _ = writeln!(page, "| {id} | {strength} | {level} | {rule} | {shown} |");
         }
     }
@@ -158,7 +158,7 @@ fn opening(requirements: &[Requirement]) -> String {
     )
 }
 
-fn shown_by(requirement: &Requirement, evidence: Option<&Evidence>) -> String {
+fn evidence_text(requirement: &Requirement, evidence: Option<&Evidence>) -> String {
     let none = Evidence::default();
     let Evidence { tests, vectors } = evidence.unwrap_or(&none);
     let tests = tests.iter().map(|test| format!("`{test}`"));

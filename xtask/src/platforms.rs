@@ -70,10 +70,10 @@ fn every_platform_function_has_a_fallback() {
     for file in sources().into_iter().filter(|file| is_platform(file)) {
         let text = fs::read_to_string(&file).unwrap();
         if file.ends_with("platform/unix.rs") {
-            let other = fs::read_to_string(file.with_file_name("other.rs")).unwrap();
+            let other = fs::read_to_string(file.with_file_name("fallback.rs")).unwrap();
             let (unix, other): (BTreeSet<_>, BTreeSet<_>) =
                 (offered(&text).into_iter().collect(), offered(&other).into_iter().collect());
-            assert_eq!(unix, other, "{} and its `other.rs` offer different things", file.display());
+            assert_eq!(unix, other, "{} and its `fallback.rs` offer different things", file.display());
             compared += unix.len();
         } else if file.ends_with("platform.rs") {
             let names = offered(&text);

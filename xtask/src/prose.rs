@@ -3,6 +3,7 @@
 //! limit or far below it.
 
 mod comments;
+mod names;
 pub(crate) mod source;
 mod text;
 
@@ -26,11 +27,13 @@ enum Measure {
     LongSentences,
     /// Types that are named by a participle, an adverb or a pronoun alone, or after furniture.
     Participles,
+    /// Functions and files that are named by a participle, an adverb or a pronoun alone.
+    BareNames,
     /// Functions with the name `of`.
     FunctionsOf,
 }
 
-use Measure::{FunctionsOf, LongSentences, Openings, Participles, People, Stands};
+use Measure::{BareNames, FunctionsOf, LongSentences, Openings, Participles, People, Stands};
 
 /// A limit or a figure: its area, what is counted, and the number.
 type Row<'a> = (&'a str, Measure, usize);
@@ -68,63 +71,6 @@ const NAMES: &str = "names";
 /// The generated pages. Their text is measured where it comes from.
 const GENERATED: [&str; 3] = [page::PATH, cli_page::PATH, config_page::PATH];
 
-/// Participles without the ending "ed", and the adverbs, pronouns and adjectives that have named types here.
-const IRREGULAR: [&str; 48] = [
-    "Absent",
-    "Again",
-    "Anything",
-    "Astray",
-    "Begun",
-    "Below",
-    "Beside",
-    "Best",
-    "Busy",
-    "Current",
-    "Cut",
-    "Drawn",
-    "Extra",
-    "Found",
-    "Given",
-    "Gone",
-    "Heard",
-    "Held",
-    "Inside",
-    "Kept",
-    "Known",
-    "Made",
-    "Next",
-    "Nobody",
-    "Now",
-    "Old",
-    "One",
-    "Others",
-    "Read",
-    "Ready",
-    "Rest",
-    "Rests",
-    "Said",
-    "Sent",
-    "Set",
-    "Shown",
-    "Spent",
-    "Spread",
-    "Stale",
-    "Thrown",
-    "Told",
-    "Understood",
-    "Unmade",
-    "Unread",
-    "Unwritten",
-    "Which",
-    "Whose",
-    "Written",
-];
-/// Furniture and places of work. A type is named after its role instead, such as `ReviewQueue` or `HelperPool`.
-const FURNITURE: [&str; 9] =
-    ["Crew", "Desk", "Door", "Office", "Purse", "Shelf", "Workbench", "Workroom", "Workshop"];
-/// Nouns that end as participles do.
-const NOUNS: [&str; 4] = ["Feed", "Need", "Seed", "Speed"];
-
 /// The counts of an area, such as the doc comments of a crate.
 #[derive(Default)]
 struct Tally {
@@ -156,6 +102,8 @@ struct Report {
     areas: BTreeMap<String, Tally>,
     types: BTreeSet<String>,
     participles: BTreeSet<String>,
+    functions: usize,
+    bare_names: usize,
     functions_of: usize,
     places: Vec<Place>,
 }
@@ -167,7 +115,7 @@ impl Report {
         for sentence in text::sentences(block) {
             let opens = sentence.opens_with_a_clause();
             let people = sentence.people();
-            let stands = sentence.stands();
+            let stands = sentence.standing_idioms();
             let is_long = most.is_some_and(|most| sentence.words() > most && sentence.is_prose());
             tally.sentences += 1;
             tally.openings += usize::from(opens);
@@ -186,7 +134,7 @@ impl Report {
     }
 
     fn rust(&mut self, path: &str, text: &str) {
-        let source = source::split(source::shipped(text));
+        let source = source::split(source::shipped_part(text));
         let area = format!("{DOCS}{}", crate_of(path));
         let lines = source.docs.iter().map(|(line, doc)| (*line, doc.as_str()));
         for block in text::blocks(lines) {
@@ -199,6 +147,7 @@ impl Report {
                 self.block(STRINGS, path, *line, paragraph);
             }
         }
+        self.bare_name(path, 1, names::module(path));
         for (at, line) in source.code.lines().enumerate() {
             self.names(path, at + 1, line);
         }
@@ -216,11 +165,24 @@ impl Report {
             self.functions_of += 1;
             self.places.push(place("fn of", code.trim()));
         }
-        for name in types(code) {
+        for name in names::types(code) {
             self.types.insert(name.to_owned());
-            if (is_participle(name) || is_furniture(name)) && self.participles.insert(name.to_owned()) {
+            let is_bad = names::is_bare_type(name) || names::is_furniture(name);
+            if is_bad && self.participles.insert(name.to_owned()) {
                 self.places.push(place("participle", name));
             }
+        }
+        for name in names::functions(code) {
+            self.functions += 1;
+            self.bare_name(path, line, name);
+        }
+    }
+
+    /// Counts the name of a function or a file if it is bare.
+    fn bare_name(&mut self, path: &str, line: usize, name: &str) {
+        if names::is_bare(name) {
+            self.bare_names += 1;
+            self.places.push(Place { path: path.to_owned(), line, kind: "bare name", text: name.to_owned() });
         }
     }
 
@@ -245,7 +207,11 @@ impl Report {
             let long = max_words(area, "").map(|_| (LongSentences, tally.long));
             counts.into_iter().chain(long).map(move |(measure, count)| (area.as_str(), measure, count))
         });
-        let others = [(NAMES, Participles, self.participles.len()), (NAMES, FunctionsOf, self.functions_of)];
+        let others = [
+            (NAMES, Participles, self.participles.len()),
+            (NAMES, BareNames, self.bare_names),
+            (NAMES, FunctionsOf, self.functions_of),
+        ];
         areas.chain(others).collect()
     }
 }
@@ -261,39 +227,12 @@ fn crate_of(path: &str) -> &str {
     path.trim_start_matches("crates/").split('/').next().unwrap_or_default()
 }
 
-/// The types that a line of code defines.
-fn types(code: &str) -> impl Iterator<Item = &str> {
-    let words = || {
-        let words = code.split(|each: char| !each.is_alphanumeric() && each != '_');
-        words.filter(|word| !word.is_empty())
-    };
-    let pairs = words().zip(words().skip(1));
-    let defined = pairs.filter(|(keyword, _)| matches!(*keyword, "struct" | "enum" | "trait"));
-    defined.map(|(_, name)| name).filter(|name| name.starts_with(|each: char| each.is_ascii_uppercase()))
-}
-
-/// Returns whether a name is one word and a participle, such as `Told`.
-fn is_participle(name: &str) -> bool {
-    let is_one_word = name.chars().skip(1).all(|each| each.is_ascii_lowercase() || each.is_ascii_digit());
-    let is_regular = name.len() > 4 && name.ends_with("ed") && !NOUNS.contains(&name);
-    is_one_word && (is_regular || IRREGULAR.contains(&name))
-}
-
-/// Returns whether one of the words in a name is furniture, such as `Desk`.
-fn is_furniture(name: &str) -> bool {
-    let starts = name.match_indices(|each: char| each.is_ascii_uppercase()).map(|(at, _)| at);
-    starts.filter_map(|at| name.get(at..)).any(|rest| {
-        let end = rest.get(1..).and_then(|rest| rest.find(|each: char| each.is_ascii_uppercase()));
-        FURNITURE.contains(&end.and_then(|end| rest.get(..=end)).unwrap_or(rest))
-    })
-}
-
 fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// A path below the root, with `/` on every system.
-fn below(root: &Path, path: &Path) -> String {
+fn relative_path(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/")
 }
 
@@ -302,7 +241,7 @@ fn shipped_files(root: &Path) -> Result<Vec<(String, String)>, String> {
     let mut files = Vec::new();
     let mut tests: BTreeSet<PathBuf> = BTreeSet::new();
     for file in tests_index::rust_files(root) {
-        let path = below(root, &file);
+        let path = relative_path(root, &file);
         let is_test = ["/tests/", "/benches/"].iter().any(|folder| path.contains(folder));
         if is_test || path.ends_with("tests.rs") || path.starts_with("fuzz/") {
             continue;
@@ -329,7 +268,7 @@ fn pages(root: &Path) -> Result<Vec<String>, String> {
     let docs = docs.flatten().map(|entry| entry.path());
     let docs = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     let mut pages: Vec<String> = docs
-        .map(|path| below(root, &path))
+        .map(|path| relative_path(root, &path))
         .filter(|path| !GENERATED.contains(&path.as_str()))
         .chain([README, "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned))
         .collect();
@@ -347,7 +286,7 @@ fn measure(root: &Path) -> Result<Report, String> {
     }
     for file in comments::files(root) {
         let text = read(&file)?;
-        report.comments(&below(root, &file), comments::lines(&text));
+        report.comments(&relative_path(root, &file), comments::lines(&text));
     }
     Ok(report)
 }
@@ -366,6 +305,7 @@ impl Measure {
             Stands => "idioms of place",
             LongSentences => "sentences of too many words",
             Participles => "types named by a bare participle, an adverb or furniture",
+            BareNames => "functions and files named by a bare participle, an adverb or a pronoun",
             FunctionsOf => "functions named `of`",
         }
     }
@@ -489,8 +429,10 @@ mod tests {
             "crates/a/src/b.rs",
             "/// What is large is lent. Nobody knows.\nstruct Told(&'static str);\nimpl Told {\n    fn of() -> Self {\n        \
              Self(\"Whether this is read.\") // Nobody\n    }\n}\nstruct TextTold(\"Who\");\n\
-             #[cfg(test)]\nmod tests {\n    /// Nobody.\n    struct Said;\n}\n",
+             fn kept() -> fn(u8) {\n    is_kept\n}\n\
+             #[cfg(test)]\nmod tests {\n    /// Nobody.\n    struct Said;\n    fn kept() {}\n}\n",
         );
+        report.rust("crates/a/src/told.rs", "");
         report.page(README, "# Whether\n\n```\nNobody\n```\n\n* Whoever is it?\n");
         let shown: Vec<(&str, usize)> =
             report.figures().into_iter().map(|(area, _, each)| (area, each)).collect();
@@ -512,6 +454,7 @@ mod tests {
                 (STRINGS, 0),
                 (STRINGS, 0),
                 (NAMES, 1),
+                (NAMES, 2),
                 (NAMES, 1)
             ]
         );
@@ -529,6 +472,8 @@ mod tests {
                 "crates/a/src/b.rs:5: opening",
                 "crates/a/src/b.rs:2: participle",
                 "crates/a/src/b.rs:4: fn of",
+                "crates/a/src/b.rs:9: bare name",
+                "crates/a/src/told.rs:1: bare name",
                 "README.md:1: opening",
                 "README.md:7: people"
             ]
@@ -565,19 +510,5 @@ mod tests {
             &[("crates/a/src/b.rs", "long"); 3],
         ];
         assert_eq!(places, expected.concat());
-    }
-
-    #[test]
-    fn participles_are_single_words() {
-        let named = ["Told", "Quantised", "Kept", "Astray", "Whose"];
-        assert!(named.into_iter().all(is_participle));
-        let others = ["Feed", "Speed", "Bed", "ToldText", "SharedCache", "Reader"];
-        assert!(!others.into_iter().any(is_participle));
-        assert!(["Desk", "ReviewDesk", "DeskState", "McpDoorOpen"].into_iter().all(is_furniture));
-        assert!(!["Desktop", "ClaudeDesktop", "Officer", "HelperPool"].into_iter().any(is_furniture));
-        assert_eq!(
-            types("pub struct A; enum B<C> { D } impl E {} pub(crate) trait F").collect::<Vec<_>>(),
-            ["A", "B", "F"]
-        );
     }
 }

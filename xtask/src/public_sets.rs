@@ -211,12 +211,12 @@ impl PublicSet {
                 .unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect())
         };
         let texts: Vec<String> = texts.into_iter().map(text).collect();
-        Ok(chosen(self.name, (self.read)(&texts)))
+        Ok(choose_cases(self.name, (self.read)(&texts)))
     }
 }
 
 /// Chooses cases by their texts, whatever their order, and gives each its half.
-fn chosen(set: &str, cases: Vec<Value>) -> Vec<Value> {
+fn choose_cases(set: &str, cases: Vec<Value>) -> Vec<Value> {
     let text =
         |case: &Value| case.pointer("/input/text").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut seen = BTreeSet::new();
@@ -387,14 +387,15 @@ mod tests {
     fn the_choice_depends_on_the_texts_and_not_on_their_order() {
         let cases: Vec<Value> =
             (0..900).map(|at| sentiment(&format!("text number {at}"), "positive")).collect();
-        let (one, other) = (chosen("s", cases.clone()), chosen("s", cases.iter().rev().cloned().collect()));
+        let (one, other) =
+            (choose_cases("s", cases.clone()), choose_cases("s", cases.iter().rev().cloned().collect()));
         assert_eq!(one, other);
         assert_eq!(one.len(), MAX_CASES);
         assert_eq!(one.iter().filter(|case| case["half"] == "first").count(), MAX_CASES / 2);
         // A constant: a change of the choice is another measurement.
         assert_eq!(hash("text number 1"), hash("text number 1"));
         assert!(
-            chosen("s", vec![sentiment("a", "positive"), sentiment(&"x".repeat(2_001), "positive")])
+            choose_cases("s", vec![sentiment("a", "positive"), sentiment(&"x".repeat(2_001), "positive")])
                 .is_empty()
         );
     }

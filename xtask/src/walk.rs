@@ -142,7 +142,7 @@ mod tests {
     fn bodies(file: &str, function: &str) -> Vec<String> {
         let text = fs::read_to_string(root().join("crates").join(file))
             .unwrap_or_else(|error| panic!("{WALK} names {file}: {error}"));
-        let code = source::split(source::shipped(&text)).code;
+        let code = source::split(source::shipped_part(&text)).code;
         let (owner, name) =
             function.split_once("::").map_or((None, function), |(owner, name)| (Some(owner), name));
         let scopes: Vec<&str> = match owner {

@@ -207,9 +207,9 @@ const NAMES: [&str; 5] = ["amount", "kind", "is open", "né", "list"];
 fn object(random: &mut SeededRandom, depth: u64) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for number in 0..=random.below(4) {
+    for number in 0..=random.next_below(4) {
         let name = format!("{}{number}", NAMES[random.index(NAMES.len())]);
-        if random.below(3) > 0 {
+        if random.next_below(3) > 0 {
             required.push(Value::from(name.clone()));
         }
         properties.insert(name, schema(random, depth));
@@ -218,8 +218,8 @@ fn object(random: &mut SeededRandom, depth: u64) -> Value {
 }
 
 fn schema(random: &mut SeededRandom, depth: u64) -> Value {
-    let size = random.below(20);
-    match random.below(if depth == 0 { 8 } else { 11 }) {
+    let size = random.next_below(20);
+    match random.next_below(if depth == 0 { 8 } else { 11 }) {
         0 => json!({ "type": "string", "maxLength": size + 5 }),
         1 => json!({ "type": "string", "minLength": size.min(6), "maxLength": size + 10 }),
         2 => json!({ "type": "integer", "minimum": -5, "maximum": size }),

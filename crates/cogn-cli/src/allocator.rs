@@ -14,7 +14,7 @@ const OFTEN: Duration = Duration::from_secs(2);
 const PIECE: usize = 4 << 20;
 
 /// Returns memory to the system while it is polled.
-pub(crate) async fn give_back() {
+pub(crate) async fn release_memory() {
     let mut often = tokio::time::interval(OFTEN);
     loop {
         often.tick().await;

@@ -29,7 +29,7 @@ fn draw(finding: &Finding, sources: &Sources, path: &str) -> String {
     let place = sources.locate(finding).zip(sources.get(&finding.file));
     let mut group = match &place {
         Some((location, text)) => {
-            let window = Window::around(text, location);
+            let window = Window::surrounding(text, location);
             let span = AnnotationKind::Primary.span(window.range);
             title.element(Snippet::source(window.text).line_start(window.line).path(path).annotation(span))
         }
@@ -54,7 +54,7 @@ impl<'a> Window<'a> {
     /// finding.
     const REACH: usize = 2_000;
 
-    fn around(text: &'a str, location: &Location) -> Self {
+    fn surrounding(text: &'a str, location: &Location) -> Self {
         let (from, to) = (location.range.start, location.range.end);
         let line_start = text.get(..from).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
         let start = boundary(text, line_start.max(from.saturating_sub(Self::REACH)));

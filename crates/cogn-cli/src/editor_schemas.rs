@@ -103,7 +103,7 @@ mod tests {
         for schema in EditorSchema::ALL {
             let text = std::fs::read_to_string(folder.join(schema.file())).unwrap();
             let schema: Value = serde_json::from_str(&text).unwrap();
-            assert!(cognitive_schema::Section::alone(&schema).is_ok());
+            assert!(cognitive_schema::Section::standalone(&schema).is_ok());
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn dollars(amount: Money) -> String {
 }
 
 /// Formats a count: `1 chain`, `2 chains`.
-pub(crate) fn counted(count: u64, word: &str) -> String {
+pub(crate) fn count_text(count: u64, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -52,12 +52,12 @@ pub(crate) fn local_time(utc: &str) -> String {
 
 /// Formats a share from 0 to 1 as a bar with this number of cells. The exact number is printed next to it.
 pub(crate) fn bar(share: f64, cells: usize) -> String {
-    let full = filled(share, cells);
+    let full = filled_cells(share, cells);
     format!("{}{}", "█".repeat(full), "░".repeat(cells - full))
 }
 
 /// Returns the number of cells that a share fills; a share above zero fills at least one.
-pub(crate) fn filled(share: f64, cells: usize) -> usize {
+pub(crate) fn filled_cells(share: f64, cells: usize) -> usize {
     let share = share.clamp(0.0, 1.0);
     #[expect(
         clippy::cast_possible_truncation,

@@ -59,7 +59,7 @@ pub fn main() -> ExitCode {
     if std::env::args_os().skip(1).eq([media::DOCUMENT_COMMAND]) {
         return printer.close(commands::media::read_document()).into();
     }
-    match commands::completions::answered() {
+    match commands::completions::serve_completions() {
         Ok(false) => {}
         Ok(true) => return ExitCode::SUCCESS,
         Err(message) => {
@@ -75,7 +75,7 @@ pub fn main() -> ExitCode {
         }
     };
     cli.global.chatter().decide();
-    project::vouch(cli.global.trust_project, cli.global.config);
+    project::set_trust_options(cli.global.trust_project, cli.global.config);
     let exit = match &cli.command {
         Command::Run(args) => commands::run::run(args, &wiring::library(), &printer),
         Command::Batch(args) => commands::batch::batch(args, &wiring::library(), &printer),
@@ -107,7 +107,9 @@ pub fn main() -> ExitCode {
         Command::Eval(args) => commands::eval::eval(args, &wiring::library(), &printer),
         Command::Train(args) => commands::train::train(args, &wiring::library(), &printer),
         Command::Prices(args) => commands::prices::prices(args, &printer),
-        Command::Audit(args) => audited(|path| commands::audit::audit(args, path, &printer), &printer),
+        Command::Audit(args) => {
+            with_audit_path(|path| commands::audit::audit(args, path, &printer), &printer)
+        }
         Command::Review(args) => commands::review::review(args, &wiring::library(), &printer),
         Command::Context(args) => database(|path| commands::context::context(args, path, &printer), &printer),
         Command::Media(args) => commands::media::media(args, &printer),
@@ -130,7 +132,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Passes the path of the audit to a command, or reports why there is none.
-fn audited(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
+fn with_audit_path(command: impl FnOnce(&Path) -> Exit, printer: &Printer) -> Exit {
     let off = project::config().is_ok_and(|config| config.audit.enabled == Some(false));
     if off {
         let why = ("the audit log is disabled", "Set `audit: {enabled: true}` in the configuration");

@@ -47,7 +47,7 @@ impl<'a> NamedPath<'a> {
     }
 
     /// A folder that only the command uses.
-    pub(crate) fn own(what: &'a str, path: Option<&'a Path>) -> Option<Self> {
+    pub(crate) fn folder(what: &'a str, path: Option<&'a Path>) -> Option<Self> {
         Self::new(what, path, PathUse::Own)
     }
 
@@ -109,7 +109,7 @@ pub(crate) fn is_same(first: &Path, second: &Path) -> bool {
 }
 
 fn is_inside(path: &Path, folder: &Path) -> bool {
-    resolved(path).starts_with(resolved(folder))
+    resolve_path(path).starts_with(resolve_path(folder))
 }
 
 /// The identity of a file.
@@ -125,15 +125,14 @@ enum PathIdentity {
 fn identity(path: &Path) -> PathIdentity {
     match fs::metadata(path) {
         Ok(there) if !there.is_file() && !there.is_dir() => PathIdentity::Stream,
-        Ok(there) => {
-            platform::file_id(&there).map_or_else(|| PathIdentity::Place(resolved(path)), PathIdentity::File)
-        }
-        Err(_) => PathIdentity::Place(resolved(path)),
+        Ok(there) => platform::file_id(&there)
+            .map_or_else(|| PathIdentity::Place(resolve_path(path)), PathIdentity::File),
+        Err(_) => PathIdentity::Place(resolve_path(path)),
     }
 }
 
 /// Resolves a path as far as it exists: the real path of its deepest existing folder, and the rest as written.
-fn resolved(path: &Path) -> PathBuf {
+fn resolve_path(path: &Path) -> PathBuf {
     let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     // A file that is opened through a link that leads nowhere appears where the link leads.
     for _ in 0..LINKS {

@@ -118,7 +118,7 @@ impl Chatter {
 
     /// Returns the verbosity of this process.
     #[must_use]
-    pub fn of_this_process() -> Self {
+    pub fn for_process() -> Self {
         CHATTER.get().copied().unwrap_or_default()
     }
 }
@@ -132,7 +132,7 @@ pub struct Printer;
 
 impl Printer {
     /// Prints a line of data.
-    pub fn out(&self, line: impl AsRef<str>) {
+    pub fn print_line(&self, line: impl AsRef<str>) {
         send(|out| writeln!(out, "{}", harmless(line.as_ref())));
     }
 
@@ -157,7 +157,7 @@ impl Printer {
 
     /// Prints a line that is a JSON object already.
     pub fn log_line(&self, line: &str) {
-        whole_line(&escaped(line));
+        whole_line(&escape_control(line));
     }
 
     /// Prints a value as indented JSON data.
@@ -169,17 +169,17 @@ impl Printer {
 
     /// Prints JSON text as data. Terminal control characters are written as equivalent JSON escapes.
     pub fn json_text(&self, text: &str) {
-        send(|out| writeln!(out, "{}", escaped(text)));
+        send(|out| writeln!(out, "{}", escape_control(text)));
     }
 
     /// Prints JSON text on stderr, for use after stdout has failed.
     pub fn json_text_err(&self, text: &str) {
-        whole_line(&escaped(text));
+        whole_line(&escape_control(text));
     }
 
     /// Prints one line of JSON and flushes it, because a reader follows the output.
     pub fn line(&self, text: &str) {
-        send(|out| writeln!(out, "{}", escaped(text)).and_then(|()| out.flush()));
+        send(|out| writeln!(out, "{}", escape_control(text)).and_then(|()| out.flush()));
     }
 
     /// Prints a piece of text for users and flushes it. It may be untrusted, so colours are stripped too.
@@ -199,19 +199,19 @@ impl Printer {
 
     /// Returns why stdout accepts no more output; `None` while it works.
     #[must_use]
-    pub fn lost(&self) -> Option<&'static StdoutLoss> {
+    pub fn stdout_loss(&self) -> Option<&'static StdoutLoss> {
         LOST.get()
     }
 
     /// Records that stdout has no reader any more.
-    pub fn reader_left(&self) {
+    pub fn note_reader_left(&self) {
         LOST.get_or_init(|| StdoutLoss::Reader);
     }
 
     /// Ends every command: flushes stdout, and changes the exit code if a write failed.
     pub fn close(&self, exit: Exit) -> Exit {
         send(|out| out.flush());
-        match self.lost() {
+        match self.stdout_loss() {
             None => exit,
             Some(StdoutLoss::Reader) => Exit::Unheard,
             Some(StdoutLoss::Broken(why)) => {
@@ -250,14 +250,14 @@ impl Printer {
 
     /// Prints a line for users, except with `--quiet`.
     pub fn notice(&self, line: impl AsRef<str>) {
-        if Chatter::of_this_process() != Chatter::Quiet {
+        if Chatter::for_process() != Chatter::Quiet {
             self.err(line);
         }
     }
 
     /// Prints a detail, only with `--verbose`.
     pub fn detail(&self, what: &str, value: impl std::fmt::Display) {
-        if Chatter::of_this_process() == Chatter::Verbose {
+        if Chatter::for_process() == Chatter::Verbose {
             self.err(format!("{FAINT}{what}{FAINT:#} {value}"));
         }
     }
@@ -265,7 +265,7 @@ impl Printer {
     /// Prints a table as data.
     pub(crate) fn table(&self, table: &TextTable) {
         for line in table.lines(self.width()) {
-            self.out(line);
+            self.print_line(line);
         }
     }
 
@@ -279,8 +279,8 @@ impl Printer {
     /// Prints prose as data, wrapped at blanks.
     pub(crate) fn prose(&self, text: &str) {
         match self.width() {
-            Some(width) => wrap(text, width).into_iter().for_each(|line| self.out(line)),
-            None => self.out(text),
+            Some(width) => wrap(text, width).into_iter().for_each(|line| self.print_line(line)),
+            None => self.print_line(text),
         }
     }
 
@@ -299,7 +299,7 @@ impl Printer {
     /// Returns whether stderr is a terminal and `--quiet` is not set.
     #[must_use]
     pub fn for_people(&self) -> bool {
-        io::IsTerminal::is_terminal(&io::stderr()) && Chatter::of_this_process() != Chatter::Quiet
+        io::IsTerminal::is_terminal(&io::stderr()) && Chatter::for_process() != Chatter::Quiet
     }
 
     /// Returns whether stdout is a terminal.
@@ -332,7 +332,7 @@ fn log(level: LogLevel, message: &str, hint: Option<&str>) {
     if let (Some(hint), Some(members)) = (hint, line.as_object_mut()) {
         members.insert("hint".to_owned(), without_colours(hint).into());
     }
-    whole_line(&escaped(&line.to_string()));
+    whole_line(&escape_control(&line.to_string()));
 }
 
 /// Returns a text without the colours that this program adds.
@@ -406,7 +406,7 @@ pub(crate) fn colour_length(text: &str) -> usize {
 
 /// Writes terminal control characters in JSON text as `\uXXXX`. They occur only inside strings, where the escape is
 /// equivalent.
-fn escaped(text: &str) -> Cow<'_, str> {
+fn escape_control(text: &str) -> Cow<'_, str> {
     let acting = |letter: char| acts(letter) && !matches!(letter, '\n' | '\r' | '\t');
     if !text.contains(acting) {
         return Cow::Borrowed(text);
@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn escapes_in_json_mean_the_same() {
         let value = serde_json::json!({ "a": "\u{9b}\u{202e}\u{7f}é" });
-        let text = escaped(&value.to_string()).into_owned();
+        let text = escape_control(&value.to_string()).into_owned();
         assert!(!text.contains(acts));
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }

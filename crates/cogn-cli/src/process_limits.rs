@@ -10,10 +10,10 @@ const PER_CONNECTION: u64 = 2;
 
 /// Returns the number of connections that fit, up to `wanted`; raises the file limit as far as possible.
 pub(crate) fn connections(wanted: usize) -> usize {
-    platform::raise_file_limit().map_or(wanted, |files| fitting(files, wanted))
+    platform::raise_file_limit().map_or(wanted, |files| fitting_connections(files, wanted))
 }
 
-fn fitting(files: u64, wanted: usize) -> usize {
+fn fitting_connections(files: u64, wanted: usize) -> usize {
     let room = files.saturating_sub(OWN) / PER_CONNECTION;
     usize::try_from(room).unwrap_or(usize::MAX).clamp(1, wanted)
 }
@@ -30,9 +30,9 @@ mod tests {
 
     #[test]
     fn connections_fit_into_the_files_that_may_be_open() {
-        assert_eq!(fitting(256, 10_000), 96);
-        assert_eq!(fitting(20_064, 10_000), 10_000);
-        assert_eq!(fitting(1 << 20, 10_000), 10_000);
-        assert_eq!(fitting(10, 10_000), 1);
+        assert_eq!(fitting_connections(256, 10_000), 96);
+        assert_eq!(fitting_connections(20_064, 10_000), 10_000);
+        assert_eq!(fitting_connections(1 << 20, 10_000), 10_000);
+        assert_eq!(fitting_connections(10, 10_000), 1);
     }
 }

@@ -22,7 +22,7 @@ static VOUCHED: OnceLock<String> = OnceLock::new();
 static NAMED: OnceLock<PathBuf> = OnceLock::new();
 
 /// Stores the values of `--trust-project` and `--config`. There is one command line, so each is set only once.
-pub(crate) fn vouch(typed: Option<String>, config: Option<PathBuf>) {
+pub(crate) fn set_trust_options(typed: Option<String>, config: Option<PathBuf>) {
     if let Some(typed) = typed {
         let _ = VOUCHED.set(typed);
     }

@@ -38,14 +38,14 @@ impl TextTable {
     /// Creates a table with a row of headings. The last column is prose.
     pub(crate) fn new<const N: usize>(heads: [&str; N]) -> Self {
         let head = |head: &str| if head.is_empty() { String::new() } else { format!("{HEAD}{head}{HEAD:#}") };
-        let mut table = Self::bare(N);
+        let mut table = Self::without_headings(N);
         table.has_heads = true;
         table.rows.push(heads.map(head).to_vec());
         table
     }
 
     /// Creates a table without headings.
-    pub(crate) fn bare(columns: usize) -> Self {
+    pub(crate) fn without_headings(columns: usize) -> Self {
         Self {
             columns: vec![TableColumn::default(); columns],
             prose: columns.checked_sub(1),
@@ -56,7 +56,7 @@ impl TextTable {
 
     /// Creates a table of names and values.
     pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Self {
-        let mut table = Self::bare(2);
+        let mut table = Self::without_headings(2);
         for (name, value) in facts {
             table.push(vec![format!("{FAINT}{name}{FAINT:#}"), value]);
         }
@@ -66,7 +66,7 @@ impl TextTable {
     /// Creates a list of remarks, each after a dash.
     pub(crate) fn bullets(remarks: impl IntoIterator<Item = String>) -> Self {
         let rows = remarks.into_iter().map(|remark| vec!["-".to_owned(), remark]);
-        Self::bare(2).narrow().with(rows)
+        Self::without_headings(2).narrow().with(rows)
     }
 
     /// Sets the gap between columns to one blank.
@@ -100,13 +100,13 @@ impl TextTable {
     }
 
     /// Sets the columns that may be omitted, the least important first.
-    pub(crate) fn without(mut self, columns: &[usize]) -> Self {
+    pub(crate) fn optional_columns(mut self, columns: &[usize]) -> Self {
         self.lesser = columns.to_vec();
         self
     }
 
     /// Indents the table.
-    pub(crate) fn indented(mut self, by: usize) -> Self {
+    pub(crate) fn indent(mut self, by: usize) -> Self {
         self.indent = by;
         self
     }
@@ -227,7 +227,7 @@ pub(crate) fn visible(text: &str) -> usize {
 
 /// Wraps a text to this width, at blanks if possible. Colours continue after the break.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    text.split('\n').flat_map(|line| LineBreaker::new(width).broken(line)).collect()
+    text.split('\n').flat_map(|line| LineBreaker::new(width).break_lines(line)).collect()
 }
 
 /// A word that is too long is broken after these characters.
@@ -284,7 +284,7 @@ impl LineBreaker {
         }
     }
 
-    fn broken(mut self, text: &str) -> Vec<String> {
+    fn break_lines(mut self, text: &str) -> Vec<String> {
         let mut rest = text;
         while let Some(letter) = rest.chars().next() {
             let colour = colour_length(rest);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     fn sample() -> TextTable {
-        TextTable::new(["NAME", "RUNS", "FROM", "WHAT"]).right(&[1]).without(&[2]).with([
+        TextTable::new(["NAME", "RUNS", "FROM", "WHAT"]).right(&[1]).optional_columns(&[2]).with([
             vec![
                 "one".to_owned(),
                 "7".to_owned(),
@@ -427,7 +427,7 @@ mod tests {
     fn lesser_columns_go_also_where_there_is_no_prose() {
         let bar = "█".repeat(20);
         let row = ["a-long-name", &bar, "0.94", ""].map(str::to_owned).to_vec();
-        let table = TextTable::new(["NAME", "WHEN", "CONFIDENCE", ""]).without(&[2]).with([row]);
+        let table = TextTable::new(["NAME", "WHEN", "CONFIDENCE", ""]).optional_columns(&[2]).with([row]);
         assert_eq!(
             plain(&table.lines(Some(40))),
             ["NAME         WHEN".to_owned(), format!("a-long-name  {bar}")]
@@ -437,7 +437,7 @@ mod tests {
     #[test]
     fn a_word_is_broken_only_where_no_column_can_give_room() {
         let row = ["/properties/data/properties/rationale", "additionalProperties", "only what is described"];
-        let table = TextTable::bare(3).with([row.map(str::to_owned).to_vec()]);
+        let table = TextTable::without_headings(3).with([row.map(str::to_owned).to_vec()]);
         let lines = table.lines(Some(50));
         assert!(lines.iter().any(|line| line.contains("  additionalProperties  ")), "{lines:#?}");
         assert!(lines.iter().all(|line| visible(line) <= 50), "{lines:#?}");

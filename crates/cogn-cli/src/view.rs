@@ -28,15 +28,15 @@ const MAX_NESTING: usize = 3;
 
 /// Formats the card, line by line.
 pub(crate) fn card(module: &str, envelope: &Envelope, width: Option<usize>) -> Vec<String> {
-    drawn(module, envelope, width, true)
+    card_lines(module, envelope, width, true)
 }
 
 /// Formats the card without the rationale, for a user who has already seen it in the stream.
 pub(crate) fn after_rationale(module: &str, envelope: &Envelope, width: Option<usize>) -> Vec<String> {
-    drawn(module, envelope, width, false)
+    card_lines(module, envelope, width, false)
 }
 
-fn drawn(module: &str, envelope: &Envelope, width: Option<usize>, rationale: bool) -> Vec<String> {
+fn card_lines(module: &str, envelope: &Envelope, width: Option<usize>, rationale: bool) -> Vec<String> {
     let mut card = Card { width: width.unwrap_or(MAX_CARD_WIDTH).min(MAX_CARD_WIDTH), lines: Vec::new() };
     card.head(module, envelope);
     match envelope.outcome() {
@@ -94,7 +94,7 @@ impl Card {
         if !repeated && !meta.explain().is_empty() {
             self.prose(&plain(meta.explain()));
         }
-        if embedded_model::answered(envelope) {
+        if embedded_model::has_embedded_answer(envelope) {
             self.prose(&format!("{FAINT}{}{FAINT:#}", embedded_model::HONESTY));
         }
     }
@@ -169,15 +169,20 @@ impl Card {
     fn members<'a>(&mut self, members: impl Iterator<Item = (&'a String, &'a Value)>, indent: usize) {
         let (short, long): (Vec<_>, Vec<_>) = members.partition(|(_, value)| is_short(value));
         if !short.is_empty() {
-            let rows = short.iter().map(|(name, value)| vec![named(name), cell(value)]);
-            self.table(&TextTable::bare(2).indented(indent).with(rows));
+            let rows = short.iter().map(|(name, value)| vec![name_label(name), cell(value)]);
+            self.table(&TextTable::without_headings(2).indent(indent).with(rows));
         }
         for (place, (name, value)) in long.into_iter().enumerate() {
             if place > 0 || !short.is_empty() {
                 self.lines.push(String::new());
             }
             let count = value.as_array().map(|items| format!(" {FAINT}({}){FAINT:#}", items.len()));
-            self.lines.push(format!("{}{}{}", " ".repeat(indent), named(name), count.unwrap_or_default()));
+            self.lines.push(format!(
+                "{}{}{}",
+                " ".repeat(indent),
+                name_label(name),
+                count.unwrap_or_default()
+            ));
             self.value(value, indent + 2);
         }
     }
@@ -189,7 +194,7 @@ impl Card {
                 self.objects(&items.iter().filter_map(Value::as_object).collect::<Vec<_>>(), indent);
             }
             Value::Array(items) if !items.iter().any(|item| item.is_array() || item.is_object()) => {
-                self.table(&TextTable::bullets(items.iter().map(cell)).indented(indent));
+                self.table(&TextTable::bullets(items.iter().map(cell)).indent(indent));
             }
             other => self.text(other, indent),
         }
@@ -225,7 +230,7 @@ impl Card {
             names.iter().map(|name| item.get(*name).map(cell).unwrap_or_default()).collect()
         };
         let mut table =
-            TextTable::bare(names.len()).right(&numbers).prose(prose.unwrap_or(0)).indented(indent);
+            TextTable::without_headings(names.len()).right(&numbers).prose(prose.unwrap_or(0)).indent(indent);
         table.push(names.iter().map(|name| format!("{FAINT}{}{FAINT:#}", plain(name))).collect());
         self.table(&table.with(items.iter().map(row)));
     }
@@ -245,7 +250,7 @@ impl Card {
     }
 }
 
-fn named(name: &str) -> String {
+fn name_label(name: &str) -> String {
     format!("{NOTE}{}{NOTE:#}", plain(name))
 }
 
@@ -254,13 +259,13 @@ fn is_short(value: &Value) -> bool {
     match value {
         Value::String(text) => !text.contains('\n'),
         Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty() || of_its_own(members).is_some(),
+        Value::Object(members) => members.is_empty() || custom_value(members).is_some(),
         _ => true,
     }
 }
 
 /// Returns the value and its reason if the object is a custom value of an extensible enum.
-fn of_its_own(members: &Map<String, Value>) -> Option<(&str, &str)> {
+fn custom_value(members: &Map<String, Value>) -> Option<(&str, &str)> {
     let reason = members.get("reason")?.as_str()?;
     let mut others = members.iter().filter(|(name, _)| *name != "reason");
     let (_, value) = others.next()?;
@@ -269,7 +274,7 @@ fn of_its_own(members: &Map<String, Value>) -> Option<(&str, &str)> {
 
 /// Formats a value for one cell.
 fn cell(value: &Value) -> String {
-    if let Some((own, reason)) = value.as_object().and_then(of_its_own) {
+    if let Some((own, reason)) = value.as_object().and_then(custom_value) {
         let reason = plain(cut(reason.trim_end_matches('.'), MAX_CELL_LENGTH));
         return format!("{} {FAINT}({reason}){FAINT:#}", plain(cut(own, MAX_CELL_LENGTH)));
     }

@@ -33,9 +33,9 @@ pub(crate) fn repeat(library: &Library, names: &[String], printer: &Printer, mut
     on_change(files, pause, |changed| {
         if io::stdout().is_terminal() {
             // Clears the screen and the scrollback, so that only current output is visible.
-            printer.out("\u{1b}[H\u{1b}[2J\u{1b}[3J");
+            printer.print_line("\u{1b}[H\u{1b}[2J\u{1b}[3J");
         } else if let Some(file) = changed {
-            printer.out(format!("{FAINT}changed: {}{FAINT:#}", file.display()));
+            printer.print_line(format!("{FAINT}changed: {}{FAINT:#}", file.display()));
         }
         act();
         printer.err(format!("{FAINT}watching; Ctrl-C stops{FAINT:#}"));

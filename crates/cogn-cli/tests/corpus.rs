@@ -91,7 +91,7 @@ fn mutated(seeds: &[Vec<u8>], random: &mut SeededRandom) -> Vec<u8> {
         let at = random.index(bytes.len() + 1);
         match random.index(6) {
             0 => bytes.insert(at, ODD[random.index(ODD.len())]),
-            1 if at < bytes.len() => bytes[at] = u8::try_from(random.below(256)).unwrap(),
+            1 if at < bytes.len() => bytes[at] = u8::try_from(random.next_below(256)).unwrap(),
             2 if at < bytes.len() => drop(bytes.remove(at)),
             3 => bytes.truncate(at),
             4 => {

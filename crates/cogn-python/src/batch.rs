@@ -52,13 +52,13 @@ impl RunGate {
         module: &str,
         rows: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let rows = prepared(py, runtime, module, rows)?;
+        let rows = prepare_rows(py, runtime, module, rows)?;
         let engine = engine(py)?;
         let gate = Arc::clone(&self.0);
         // Runs on a thread of the runtime, because this one would have to be woken for each row. Dropping the
         // set cancels it.
         let mut whole = JoinSet::new();
-        whole.spawn_on(answered(gate, rows), engine.handle());
+        whole.spawn_on(answer_rows(gate, rows), engine.handle());
         let ended = engine.wait(py, async move { whole.join_next().await })?;
         let envelopes = ended.and_then(Result::ok);
         let envelopes =
@@ -76,10 +76,10 @@ impl RunGate {
         module: &str,
         rows: &Bound<'_, PyList>,
     ) -> PyResult<RunHandle> {
-        let rows = prepared(py, runtime, module, rows)?;
+        let rows = prepare_rows(py, runtime, module, rows)?;
         let gate = Arc::clone(&self.0);
         let task = engine(py)?.handle().spawn(async move {
-            let envelopes = answered(gate, rows).await;
+            let envelopes = answer_rows(gate, rows).await;
             bridge::send(&bridge, future, LoopResult::Envelopes(envelopes));
         });
         Ok(RunHandle::new(task.abort_handle()))
@@ -108,7 +108,7 @@ fn no_input(message: String) -> Failure {
 
 /// Prepares the runs. An invalid option raises an exception, because it affects every row; an invalid input
 /// only fails its row.
-fn prepared(
+fn prepare_rows(
     py: Python<'_>,
     runtime: &NativeRuntime,
     module: &str,
@@ -127,7 +127,7 @@ fn prepared(
 }
 
 /// Runs all rows. Dropping the future cancels all unfinished runs.
-async fn answered(gate: Arc<Semaphore>, rows: Vec<Row>) -> Vec<Envelope> {
+async fn answer_rows(gate: Arc<Semaphore>, rows: Vec<Row>) -> Vec<Envelope> {
     let mut envelopes: Vec<Option<Envelope>> = rows.iter().map(|_| None).collect();
     let mut running = JoinSet::new();
     for (index, row) in rows.into_iter().enumerate() {
@@ -137,7 +137,7 @@ async fn answered(gate: Arc<Semaphore>, rows: Vec<Row>) -> Vec<Envelope> {
         running.spawn(async move {
             let _permit = permit;
             let envelope = match row {
-                Ok((run, scope)) => caller::within(scope, Box::pin(run.run())).await,
+                Ok((run, scope)) => caller::run_in_scope(scope, Box::pin(run.run())).await,
                 Err(failure) => failure.into_envelope(),
             };
             (index, envelope)

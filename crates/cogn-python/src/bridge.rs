@@ -29,7 +29,7 @@ impl LoopResult {
     pub fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
             Self::Envelope(envelope) => envelope_class::envelope(py, *envelope),
-            Self::Thrown(envelope) => Err(envelope_class::thrown(py, *envelope)),
+            Self::Thrown(envelope) => Err(envelope_class::failure_exception(py, *envelope)),
             Self::Envelopes(envelopes) => {
                 let list = PyList::empty(py);
                 for envelope in envelopes {
@@ -67,19 +67,20 @@ impl Bridge {
     }
 
     /// The descriptor of the socket that the loop has to watch; `None` if the platform has none.
-    #[getter]
-    fn watched(&self) -> Option<i32> {
-        platform::watched(&self.sockets)
+    #[getter(watched)]
+    fn watched_socket(&self) -> Option<i32> {
+        platform::watched_socket(&self.sockets)
     }
 
     /// Records that this loop cannot watch sockets.
-    fn watch_nothing(&self) {
+    #[pyo3(name = "watch_nothing")]
+    fn disable_watching(&self) {
         self.is_watched.store(false, Ordering::Release);
     }
 
     /// Delivers the queued results. Called by the loop.
     fn deliver(&self, py: Python<'_>) -> PyResult<()> {
-        platform::rest(&self.sockets);
+        platform::drain(&self.sockets);
         let due = std::mem::take(&mut *self.queue.lock());
         for (future, outcome) in due {
             let future = future.bind(py);

@@ -35,7 +35,7 @@ tokio::task_local! {
 }
 
 /// Runs a future with the scope of its run. Does nothing if the scope is empty.
-pub async fn within<T>(scope: Scope, future: impl Future<Output = T>) -> T {
+pub async fn run_in_scope<T>(scope: Scope, future: impl Future<Output = T>) -> T {
     if scope.0.is_none() && scope.1.is_none() {
         return future.await;
     }

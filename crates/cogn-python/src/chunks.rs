@@ -66,7 +66,7 @@ impl ChunkIterator {
 }
 
 /// Returns the source, unless the stream ended or was closed in the meantime.
-fn put_back(state: &Lock<SourceState>, source: Option<Source>) {
+fn return_source(state: &Lock<SourceState>, source: Option<Source>) {
     let mut state = state.lock();
     if matches!(*state, SourceState::Busy) {
         *state = source.map_or(SourceState::Over, SourceState::Ready);
@@ -87,9 +87,9 @@ impl ChunkIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(source) = self.take()? else { return Ok(None) };
-        let pulled = self.engine.wait(py, caller::within(self.scope.clone(), pull(source)));
-        let (chunk, left) = pulled.inspect_err(|_| put_back(&self.source, None))?;
-        py.detach(|| put_back(&self.source, left));
+        let pulled = self.engine.wait(py, caller::run_in_scope(self.scope.clone(), pull(source)));
+        let (chunk, left) = pulled.inspect_err(|_| return_source(&self.source, None))?;
+        py.detach(|| return_source(&self.source, left));
         chunk.map(|chunk| to_python::object(py, &chunk)).transpose()
     }
 
@@ -109,12 +109,12 @@ impl ChunkIterator {
         let task = self.engine.handle().spawn(async move {
             let chunk = match source {
                 Some(source) => {
-                    let (chunk, left) = caller::within(scope, pull(source)).await;
-                    put_back(&state, left);
+                    let (chunk, left) = caller::run_in_scope(scope, pull(source)).await;
+                    return_source(&state, left);
                     chunk
                 }
                 None => {
-                    put_back(&state, None);
+                    return_source(&state, None);
                     None
                 }
             };

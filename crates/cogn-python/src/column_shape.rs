@@ -39,7 +39,7 @@ fn shape(module: &Arc<Module>) -> Value {
     let set = TypeSet::new(std::slice::from_ref(module));
     let Some(types) = set.modules.first() else { return json!({ "data": "json", "input": [] }) };
     let mut reader = ShapeReader { types, members: 0 };
-    let data = reader.named(&format!("{}Data", types.prefix), &mut Vec::new());
+    let data = reader.named_shape(&format!("{}Data", types.prefix), &mut Vec::new());
     let data = if reader.members > MAX_MEMBERS { Value::from("json") } else { data };
     let input = match reader.definition(&format!("{}Input", types.prefix)) {
         Some(TypeDefinition::Object(object)) => reader.fields_of_input(object),
@@ -66,7 +66,7 @@ impl<'a> ShapeReader<'a> {
     }
 
     /// Returns the shape of a named type; `above` contains the names of the enclosing types.
-    fn named(&mut self, name: &str, above: &mut Vec<String>) -> Value {
+    fn named_shape(&mut self, name: &str, above: &mut Vec<String>) -> Value {
         if above.len() >= MAX_STRUCT_DEPTH
             || self.members > MAX_MEMBERS
             || above.iter().any(|known| known == name)
@@ -94,9 +94,9 @@ impl<'a> ShapeReader<'a> {
             TypeExpr::Integer => "integer".into(),
             TypeExpr::Number => "number".into(),
             TypeExpr::Boolean => "boolean".into(),
-            TypeExpr::Listed(values) => listed(values).into(),
+            TypeExpr::Listed(values) => enum_type(values).into(),
             TypeExpr::List(item) => json!({ "list": self.expr(item, above) }),
-            TypeExpr::Named(name) => self.named(name, above),
+            TypeExpr::Named(name) => self.named_shape(name, above),
             TypeExpr::Union(parts) => self.union(parts, above),
             _ => "json".into(),
         }
@@ -130,7 +130,7 @@ impl<'a> ShapeReader<'a> {
     }
 }
 
-fn listed(values: &[Value]) -> &'static str {
+fn enum_type(values: &[Value]) -> &'static str {
     if values.iter().all(Value::is_string) {
         "text"
     } else if values.iter().all(Value::is_i64) {

@@ -114,7 +114,7 @@ impl Engine {
             if !is_main {
                 stay(py);
             }
-            return Err(interrupted());
+            return Err(interrupt_error());
         }
         let mut is_over = false;
         py.detach(|| {
@@ -126,10 +126,10 @@ impl Engine {
                         done = &mut future => return Ok(done),
                         _ = closing.changed() => {
                             is_over = true;
-                            return Err(interrupted());
+                            return Err(interrupt_error());
                         }
                         () = tokio::time::sleep(SIGNAL_CHECK), if is_main => {
-                            Python::try_attach(pending_signals).unwrap_or_else(|| Err(interrupted()))?;
+                            Python::try_attach(pending_signals).unwrap_or_else(|| Err(interrupt_error()))?;
                         }
                     }
                 }
@@ -161,7 +161,7 @@ fn pending_signals(py: Python<'_>) -> PyResult<()> {
     py.check_signals()
 }
 
-fn interrupted() -> PyErr {
+fn interrupt_error() -> PyErr {
     PyRuntimeError::new_err("the interpreter is shutting down: the run was cancelled")
 }
 

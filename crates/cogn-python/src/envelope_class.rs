@@ -34,11 +34,11 @@ pub fn envelope(py: Python<'_>, envelope: Envelope) -> PyResult<Bound<'_, PyAny>
 
 /// Converts a failure to `cogn.Failure`.
 pub fn exception(py: Python<'_>, failure: Failure) -> PyErr {
-    thrown(py, failure.into_envelope())
+    failure_exception(py, failure.into_envelope())
 }
 
 /// Converts a failed envelope to `cogn.Failure`.
-pub fn thrown(py: Python<'_>, failed: Envelope) -> PyErr {
+pub fn failure_exception(py: Python<'_>, failed: Envelope) -> PyErr {
     let made = envelope(py, failed).and_then(|envelope| {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         CLASS.import(py, HOME, "Failure")?.call1((envelope,))

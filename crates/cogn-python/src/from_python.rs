@@ -25,7 +25,7 @@ struct ValuePlace<'a> {
 impl<'a> ValuePlace<'a> {
     const ROOT: Self = Self { step: None, above: None, depth: 0 };
 
-    fn below(&'a self, step: Step<'a>) -> Self {
+    fn child(&'a self, step: Step<'a>) -> Self {
         Self { step: Some(step), above: Some(self), depth: self.depth + 1 }
     }
 
@@ -69,7 +69,7 @@ fn convert(name: &str, object: &Bound<'_, PyAny>, place: &ValuePlace<'_>) -> PyR
         return Ok(Value::Bool(truth.is_true()));
     }
     if let Ok(number) = object.cast::<PyInt>() {
-        return whole(name, number, place);
+        return whole_number(name, number, place);
     }
     if let Ok(number) = object.cast::<PyFloat>() {
         return Number::from_f64(number.value())
@@ -100,7 +100,7 @@ fn object_of(name: &str, members: &Bound<'_, PyDict>, place: &ValuePlace<'_>) ->
             return Err(place.refuse(name, &format!("unsupported type of a key: `{}`", type_name(&key))));
         };
         let key = key.to_cow().map_err(|_| place.refuse(name, "a key with an unpaired surrogate"))?;
-        let value = convert(name, &member, &place.below(Step::Key(&key)))?;
+        let value = convert(name, &member, &place.child(Step::Key(&key)))?;
         object.insert(key.into_owned(), value);
     }
     Ok(Value::Object(object))
@@ -113,14 +113,14 @@ fn array_of<'py>(
 ) -> PyResult<Value> {
     let mut array = Vec::with_capacity(items.len());
     for (index, item) in items.enumerate() {
-        array.push(convert(name, &item, &place.below(Step::Index(index)))?);
+        array.push(convert(name, &item, &place.child(Step::Index(index)))?);
     }
     Ok(Value::Array(array))
 }
 
 /// Converts an integer. Integers that the runtime's JSON parser would round are rounded here too, so that
 /// every surface sees the same value.
-fn whole(name: &str, number: &Bound<'_, PyInt>, place: &ValuePlace<'_>) -> PyResult<Value> {
+fn whole_number(name: &str, number: &Bound<'_, PyInt>, place: &ValuePlace<'_>) -> PyResult<Value> {
     if let Ok(small) = number.extract::<i64>() {
         return Ok(Value::from(small));
     }

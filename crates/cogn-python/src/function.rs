@@ -54,13 +54,14 @@ impl ReplySlot {
     }
 
     /// Returns whether the run still waits for the answer.
-    fn wanted(&self) -> bool {
+    #[pyo3(name = "wanted")]
+    fn is_waiting(&self) -> bool {
         !self.0.is_closed()
     }
 
     /// Sends the whole answer, or its end if it was sent in pieces.
-    #[pyo3(signature = (value = None, model = None, usage = None, finish = None))]
-    fn done(
+    #[pyo3(name = "done", signature = (value = None, model = None, usage = None, finish = None))]
+    fn complete(
         &self,
         value: Option<&Bound<'_, PyAny>>,
         model: Option<String>,
@@ -74,7 +75,8 @@ impl ReplySlot {
     }
 
     /// Reports an exception.
-    fn raised(&self, kind: String, message: String) {
+    #[pyo3(name = "raised")]
+    fn fail(&self, kind: String, message: String) {
         let _ = self.0.send(FunctionMessage::Raised { kind, message });
     }
 }
@@ -98,7 +100,7 @@ impl Drop for FunctionCall {
 
 impl FunctionCall {
     /// Records that the function has finished, so that dropping the call cancels nothing.
-    pub fn ended(&mut self) {
+    pub fn mark_finished(&mut self) {
         self.cancel = None;
     }
 }

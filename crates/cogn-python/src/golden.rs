@@ -55,7 +55,7 @@ impl RecordingsHandle {
 /// tested at all.
 #[pyfunction]
 pub fn golden_cases(folder: PathBuf) -> (Vec<(String, PathBuf)>, Option<String>) {
-    let trouble = load(&Folder::Disk(folder.clone())).err().map(|error| said(&error.into_failure()));
+    let trouble = load(&Folder::Disk(folder.clone())).err().map(|error| failure_text(&error.into_failure()));
     let cases = golden::cases(&Folder::Disk(folder.clone()));
     (cases.into_iter().map(|case| (case.name, folder.join(case.input))).collect(), trouble)
 }
@@ -73,7 +73,9 @@ fn run_one(folder: &Path, name: &str) -> Result<Value, String> {
     let files = Folder::Disk(folder.to_owned());
     let module = match load(&files) {
         Ok(module) => Arc::new(module),
-        Err(error) => return Ok(json!({ "status": "unusable", "message": said(&error.into_failure()) })),
+        Err(error) => {
+            return Ok(json!({ "status": "unusable", "message": failure_text(&error.into_failure()) }));
+        }
     };
     let cases = golden::cases(&files);
     let missing = || format!("unknown case in `{}`: `{name}`", folder.display());
@@ -84,10 +86,10 @@ fn run_one(folder: &Path, name: &str) -> Result<Value, String> {
         GoldenOptions { library: wiring::library().with_folders(&beside), ..GoldenOptions::default() };
     let run = golden::run_case(&module, &files, case, &Answers::Recorded, &options);
     let result = run.now_or_never().ok_or("a recorded reply waited for an event")?;
-    Ok(described(case, &result))
+    Ok(result_json(case, &result))
 }
 
-fn described(case: &GoldenCase, result: &GoldenResult) -> Value {
+fn result_json(case: &GoldenCase, result: &GoldenResult) -> Value {
     let (differences, message) = match &result.status {
         GoldenStatus::Failed(differences) => (differences.as_slice(), None),
         GoldenStatus::Broken(why) => ([].as_slice(), Some(why.clone())),
@@ -105,7 +107,7 @@ fn described(case: &GoldenCase, result: &GoldenResult) -> Value {
     })
 }
 
-fn said(failure: &Failure) -> String {
+fn failure_text(failure: &Failure) -> String {
     match failure.suggestion() {
         Some(hint) => format!("{}\n{hint}", failure.message()),
         None => failure.message().to_owned(),

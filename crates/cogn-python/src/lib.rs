@@ -69,7 +69,7 @@ mod native {
     #[pymodule_export]
     use crate::golden::{RecordingsHandle, golden_cases, golden_run};
     #[pymodule_export]
-    use crate::modules::{GrowingData, assembled, unfit};
+    use crate::modules::{GrowingData, assemble_envelope, unfit};
     #[pymodule_export]
     use crate::run::RunHandle;
     #[pymodule_export]

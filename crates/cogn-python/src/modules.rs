@@ -12,7 +12,7 @@ use crate::{envelope_class, from_python, to_python};
 
 /// Describes a module as a dictionary: the manifest with all defaults, and the schemas of input and data in
 /// plain form.
-pub fn described<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, PyDict>> {
+pub fn describe_module<'py>(py: Python<'py>, module: &Module) -> PyResult<Bound<'py, PyDict>> {
     let described = PyDict::new(py);
     let plain = module.plain_sections();
     described.set_item("manifest", to_python::object(py, &module.manifest)?)?;
@@ -59,8 +59,8 @@ impl GrowingData {
 }
 
 /// Assembles the envelope from the chunks of a stream.
-#[pyfunction]
-pub fn assembled<'py>(py: Python<'py>, chunks: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+#[pyfunction(name = "assembled")]
+pub fn assemble_envelope<'py>(py: Python<'py>, chunks: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let Value::Array(chunks) = from_python::value("chunks", chunks)? else {
         return Err(pyo3::exceptions::PyTypeError::new_err("`chunks` must be a list"));
     };

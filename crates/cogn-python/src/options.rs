@@ -55,7 +55,7 @@ impl PythonOptions {
             "reask" => self.settings.reask = Some(number(name, value)?),
             "seed" => self.settings.seed = Some(number(name, value)?),
             "max_output_tokens" => self.settings.max_output_tokens = Some(number(name, value)?),
-            "thinking" => self.settings.thinking = Some(bound(value)?),
+            "thinking" => self.settings.thinking = Some(parse_token_limit(value)?),
             "max_cost" => self.settings.max_cost = Some(dollars(value)?),
             "max_calls" => self.settings.max_calls = Some(number(name, value)?),
             "receipt" => self.settings.receipt = Some(word(name, value)?),
@@ -98,7 +98,7 @@ impl PythonOptions {
             (None, None) => run,
         };
         let asked = self.settings;
-        run = run.options(|options| options.settings = asked.over(options.settings));
+        run = run.options(|options| options.settings = asked.or(options.settings));
         if let Some(user) = self.user {
             run = run.user(user);
         }
@@ -110,7 +110,7 @@ impl PythonOptions {
 }
 
 /// Parses the token limit for thinking; `ValueError` if it is too high.
-fn bound(value: &Bound<'_, PyAny>) -> PyResult<u32> {
+fn parse_token_limit(value: &Bound<'_, PyAny>) -> PyResult<u32> {
     checked_bound(number("thinking", value)?)
         .map_err(|refused| PyValueError::new_err(refused.message().to_owned()))
 }

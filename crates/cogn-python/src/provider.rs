@@ -72,7 +72,7 @@ fn target(dialect: &str) -> PyResult<SchemaTarget> {
     })
 }
 
-fn raised(kind: &str, message: String, has_begun: bool) -> ProviderError {
+fn call_error(kind: &str, message: String, has_begun: bool) -> ProviderError {
     match kind {
         "error" if has_begun => ProviderError::Interrupted(message),
         "timeout" => ProviderError::Timeout,
@@ -111,12 +111,12 @@ impl Provider for FunctionProvider {
                         sink.piece(&text);
                     }
                     Ok(FunctionMessage::Done(answer)) => {
-                        started.ended();
+                        started.mark_finished();
                         break self.end(answer, sink);
                     }
                     Ok(FunctionMessage::Raised { kind, message }) => {
-                        started.ended();
-                        break Err(raised(&kind, message, has_begun));
+                        started.mark_finished();
+                        break Err(call_error(&kind, message, has_begun));
                     }
                     Err(error) => break Err(error),
                 }

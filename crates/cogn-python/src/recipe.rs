@@ -51,7 +51,7 @@ impl Recipe {
         };
         let (folders, source) = modules(member(parts, "modules")?)?;
         let recipe = Self {
-            answering: answering(parts)?,
+            answering: read_answering(parts)?,
             model: member(parts, "model")?.map(|model| text("model", &model)).transpose()?,
             folders,
             source,
@@ -87,7 +87,7 @@ impl Recipe {
         if let Some(program) = &self.document_reader {
             builder = builder.document_reader(program);
         }
-        let builder = self.tuned(py, builder)?;
+        let builder = self.configure(py, builder)?;
         // Building may open a database and a model file, so the GIL is released.
         py.detach(|| builder.build()).map_err(|failure| envelope_class::exception(py, failure))
     }
@@ -102,7 +102,7 @@ impl Recipe {
         }
     }
 
-    fn tuned(&self, py: Python<'_>, builder: RuntimeBuilder) -> PyResult<RuntimeBuilder> {
+    fn configure(&self, py: Python<'_>, builder: RuntimeBuilder) -> PyResult<RuntimeBuilder> {
         if self.tools.is_empty() && self.streaming && self.multimodal {
             return Ok(builder);
         }
@@ -131,7 +131,7 @@ impl Recipe {
     }
 }
 
-fn answering(parts: &Bound<'_, PyDict>) -> PyResult<Answering> {
+fn read_answering(parts: &Bound<'_, PyDict>) -> PyResult<Answering> {
     let Some(provider) = member(parts, "provider")? else { return Ok(Answering::Settings(None)) };
     if let Ok(name) = provider.cast::<PyString>() {
         let name = name.to_cow()?;

@@ -47,7 +47,7 @@ impl Provider for RecordedReplies {
             let replies = caller::replies();
             let reply = replies.as_deref().and_then(|replies| replies.get(&call.module));
             match reply {
-                Some(reply) => Replay::recorded(reply.clone()).ask(call, sink).await,
+                Some(reply) => Replay::from_recorded(reply.clone()).ask(call, sink).await,
                 None => self.silence.ask(call, sink).await,
             }
         })

@@ -80,9 +80,9 @@ impl NativeRuntime {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (run, scope) = self.prepare(py, module, input, options)?;
-        match engine(py)?.wait(py, Box::pin(caller::within(scope, run.run_by_contract())))? {
+        match engine(py)?.wait(py, Box::pin(caller::run_in_scope(scope, run.run_by_contract())))? {
             Ok(envelope) => envelope_class::envelope(py, envelope),
-            Err(thrown) => Err(envelope_class::thrown(py, thrown.into_envelope())),
+            Err(thrown) => Err(envelope_class::failure_exception(py, thrown.into_envelope())),
         }
     }
 
@@ -99,7 +99,7 @@ impl NativeRuntime {
     ) -> PyResult<RunHandle> {
         let (run, scope) = self.prepare(py, module, input, options)?;
         let task = engine(py)?.handle().spawn(async move {
-            let result = match Box::pin(caller::within(scope, run.run_by_contract())).await {
+            let result = match Box::pin(caller::run_in_scope(scope, run.run_by_contract())).await {
                 Ok(envelope) => LoopResult::Envelope(Box::new(envelope)),
                 Err(thrown) => LoopResult::Thrown(Box::new(thrown.into_envelope())),
             };
@@ -123,7 +123,7 @@ impl NativeRuntime {
 
     /// Declares what this runtime can do with its models.
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let declared = self.runtime(py)?.host().declared();
+        let declared = self.runtime(py)?.host().declare_capabilities();
         to_python::object(py, &cognitive_runtime::declaration(&declared))
     }
 
@@ -137,7 +137,7 @@ impl NativeRuntime {
     fn module<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
         let modules = self.runtime(py)?.modules();
         let module = py.detach(|| modules.module(name));
-        modules::described(py, &*module.map_err(|failure| envelope_class::exception(py, failure))?)
+        modules::describe_module(py, &*module.map_err(|failure| envelope_class::exception(py, failure))?)
     }
 
     /// Notices about the configuration, for people.

@@ -31,7 +31,7 @@ impl From<PyErr> for ConversionError {
     }
 }
 
-type Made<'py> = Result<Bound<'py, PyAny>, ConversionError>;
+type ConversionResult<'py> = Result<Bound<'py, PyAny>, ConversionError>;
 
 /// Converts a value to a Python object.
 pub fn object<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
@@ -66,7 +66,7 @@ impl<'py> Maker<'py> {
     }
 }
 
-fn wrapped<'py>(py: Python<'py>, name: &str, value: Bound<'py, PyAny>) -> Made<'py> {
+fn wrap<'py>(py: Python<'py>, name: &str, value: Bound<'py, PyAny>) -> ConversionResult<'py> {
     let dict = PyDict::new(py);
     dict.set_item(PyString::intern(py, name), value)?;
     Ok(dict.into_any())
@@ -83,83 +83,87 @@ impl<'py> ser::Serializer for Maker<'py> {
     type SerializeStruct = DictMaker<'py>;
     type SerializeStructVariant = DictMaker<'py>;
 
-    fn serialize_bool(self, value: bool) -> Made<'py> {
+    fn serialize_bool(self, value: bool) -> ConversionResult<'py> {
         Ok(PyBool::new(self.py, value).to_owned().into_any())
     }
 
-    fn serialize_i8(self, value: i8) -> Made<'py> {
+    fn serialize_i8(self, value: i8) -> ConversionResult<'py> {
         self.serialize_i64(value.into())
     }
 
-    fn serialize_i16(self, value: i16) -> Made<'py> {
+    fn serialize_i16(self, value: i16) -> ConversionResult<'py> {
         self.serialize_i64(value.into())
     }
 
-    fn serialize_i32(self, value: i32) -> Made<'py> {
+    fn serialize_i32(self, value: i32) -> ConversionResult<'py> {
         self.serialize_i64(value.into())
     }
 
-    fn serialize_i64(self, value: i64) -> Made<'py> {
+    fn serialize_i64(self, value: i64) -> ConversionResult<'py> {
         value.into_pyobject(self.py).map(Bound::into_any).map_err(|never| match never {})
     }
 
-    fn serialize_u8(self, value: u8) -> Made<'py> {
+    fn serialize_u8(self, value: u8) -> ConversionResult<'py> {
         self.serialize_u64(value.into())
     }
 
-    fn serialize_u16(self, value: u16) -> Made<'py> {
+    fn serialize_u16(self, value: u16) -> ConversionResult<'py> {
         self.serialize_u64(value.into())
     }
 
-    fn serialize_u32(self, value: u32) -> Made<'py> {
+    fn serialize_u32(self, value: u32) -> ConversionResult<'py> {
         self.serialize_u64(value.into())
     }
 
-    fn serialize_u64(self, value: u64) -> Made<'py> {
+    fn serialize_u64(self, value: u64) -> ConversionResult<'py> {
         value.into_pyobject(self.py).map(Bound::into_any).map_err(|never| match never {})
     }
 
-    fn serialize_f32(self, value: f32) -> Made<'py> {
+    fn serialize_f32(self, value: f32) -> ConversionResult<'py> {
         self.serialize_f64(value.into())
     }
 
-    fn serialize_f64(self, value: f64) -> Made<'py> {
+    fn serialize_f64(self, value: f64) -> ConversionResult<'py> {
         Ok(PyFloat::new(self.py, value).into_any())
     }
 
-    fn serialize_char(self, value: char) -> Made<'py> {
+    fn serialize_char(self, value: char) -> ConversionResult<'py> {
         self.serialize_str(value.encode_utf8(&mut [0; 4]))
     }
 
-    fn serialize_str(self, value: &str) -> Made<'py> {
+    fn serialize_str(self, value: &str) -> ConversionResult<'py> {
         Ok(PyString::new(self.py, value).into_any())
     }
 
-    fn serialize_bytes(self, value: &[u8]) -> Made<'py> {
+    fn serialize_bytes(self, value: &[u8]) -> ConversionResult<'py> {
         Ok(pyo3::types::PyBytes::new(self.py, value).into_any())
     }
 
-    fn serialize_none(self) -> Made<'py> {
+    fn serialize_none(self) -> ConversionResult<'py> {
         self.serialize_unit()
     }
 
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Made<'py> {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> ConversionResult<'py> {
         value.serialize(self)
     }
 
-    fn serialize_unit(self) -> Made<'py> {
+    fn serialize_unit(self) -> ConversionResult<'py> {
         Ok(self.py.None().into_bound(self.py))
     }
 
-    fn serialize_unit_struct(self, _: &'static str) -> Made<'py> {
+    fn serialize_unit_struct(self, _: &'static str) -> ConversionResult<'py> {
         self.serialize_unit()
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Made<'py> {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> ConversionResult<'py> {
         self.serialize_str(variant)
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Made<'py> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> ConversionResult<'py> {
         value.serialize(self)
     }
 
@@ -169,8 +173,8 @@ impl<'py> ser::Serializer for Maker<'py> {
         _: u32,
         variant: &'static str,
         value: &T,
-    ) -> Made<'py> {
-        wrapped(self.py, variant, value.serialize(Self::plain(self.py))?)
+    ) -> ConversionResult<'py> {
+        wrap(self.py, variant, value.serialize(Self::plain(self.py))?)
     }
 
     fn serialize_seq(self, length: Option<usize>) -> Result<ListMaker<'py>, ConversionError> {
@@ -231,10 +235,10 @@ impl<'py> ListMaker<'py> {
         Ok(())
     }
 
-    fn done(self) -> Made<'py> {
+    fn finish(self) -> ConversionResult<'py> {
         let list = PyList::new(self.py, self.items)?.into_any();
         match self.wrapper {
-            Some(name) => wrapped(self.py, name, list),
+            Some(name) => wrap(self.py, name, list),
             None => Ok(list),
         }
     }
@@ -251,8 +255,8 @@ macro_rules! lists {
                 self.add(value)
             }
 
-            fn end(self) -> Made<'py> {
-                self.done()
+            fn end(self) -> ConversionResult<'py> {
+                self.finish()
             }
         }
     )*};
@@ -280,9 +284,9 @@ impl<'py> DictMaker<'py> {
         Ok(self.dict.set_item(PyString::intern(py, name), value)?)
     }
 
-    fn done(self) -> Made<'py> {
+    fn finish(self) -> ConversionResult<'py> {
         match self.wrapper {
-            Some(name) => wrapped(self.dict.py(), name, self.dict.clone().into_any()),
+            Some(name) => wrap(self.dict.py(), name, self.dict.clone().into_any()),
             None => Ok(self.dict.into_any()),
         }
     }
@@ -305,8 +309,8 @@ impl<'py> ser::SerializeMap for DictMaker<'py> {
         }
     }
 
-    fn end(self) -> Made<'py> {
-        self.done()
+    fn end(self) -> ConversionResult<'py> {
+        self.finish()
     }
 }
 
@@ -321,8 +325,8 @@ macro_rules! dicts {
                 self.member(name, value)
             }
 
-            fn end(self) -> Made<'py> {
-                self.done()
+            fn end(self) -> ConversionResult<'py> {
+                self.finish()
             }
         }
     )*};

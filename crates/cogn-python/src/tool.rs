@@ -39,7 +39,7 @@ impl FunctionTool {
                     "the timeout of `{name}` must be a time in seconds, found: {seconds}"
                 ))
             };
-            spec = spec.within(timeout.map_err(bad)?);
+            spec = spec.with_timeout(timeout.map_err(bad)?);
         }
         let needs: Vec<String> =
             member(described, "needs")?.map_or_else(|| Ok(Vec::new()), |needs| needs.extract())?;
@@ -50,7 +50,7 @@ impl FunctionTool {
                 ToolClass::parse(word).ok_or_else(unknown)
             })
             .collect();
-        Ok(Self { function: needed("function")?.unbind(), spec: spec.needing(&classes?) })
+        Ok(Self { function: needed("function")?.unbind(), spec: spec.with_needs(&classes?) })
     }
 }
 
@@ -69,11 +69,11 @@ impl Tool for FunctionTool {
                 match started.said.recv().await {
                     Some(FunctionMessage::Piece(text)) => pieces.push_str(&text),
                     Some(FunctionMessage::Done(answer)) => {
-                        started.ended();
+                        started.mark_finished();
                         return Ok(answer.value.unwrap_or(Value::String(pieces)));
                     }
                     Some(FunctionMessage::Raised { message, .. }) => {
-                        started.ended();
+                        started.mark_finished();
                         return Err(ToolError::new(message));
                     }
                     None => return Err(ToolError::new("the function ended without a result")),

@@ -91,12 +91,12 @@ impl DurableRun {
             match step.name("step").await {
                 Ok(Json(RunStep::Part(part))) => {
                     context.extend(part.context.iter().cloned());
-                    self.journal.recorded(part);
+                    self.journal.record_step(part);
                 }
-                Ok(Json(RunStep::Whole(whole))) => return finished(whole, context),
+                Ok(Json(RunStep::Whole(whole))) => return finished_run(whole, context),
                 Err(error) => {
                     let whole = self.end_early(ctx, &error).await;
-                    return finished(whole, context);
+                    return finished_run(whole, context);
                 }
             }
         }
@@ -108,7 +108,7 @@ impl DurableRun {
         poll_fn(|context| {
             loop {
                 if let Poll::Ready(envelope) = self.work.poll(context) {
-                    return Poll::Ready(Ok(Json(RunStep::Whole(self.whole(&envelope)))));
+                    return Poll::Ready(Ok(Json(RunStep::Whole(self.whole_step(&envelope)))));
                 }
                 // Recorded answers are delivered before new ones.
                 if self.journal.give_next() {
@@ -134,7 +134,7 @@ impl DurableRun {
         let run = self;
         let last = ctx.run(move || async move {
             let envelope = poll_fn(|context| run.work.poll(context)).await;
-            Ok(Json(run.whole(&envelope)))
+            Ok(Json(run.whole_step(&envelope)))
         });
         match last.name("ended early").await {
             Ok(Json(whole)) => whole,
@@ -145,16 +145,16 @@ impl DurableRun {
         }
     }
 
-    fn whole(&self, envelope: &Envelope) -> WholeStep {
+    fn whole_step(&self, envelope: &Envelope) -> WholeStep {
         WholeStep {
             envelope: serde_json::to_value(envelope).unwrap_or_default(),
-            context: self.journal.kept(),
-            review: self.review_queue.as_ref().and_then(|review_queue| review_queue.entered()),
+            context: self.journal.take_entries(),
+            review: self.review_queue.as_ref().and_then(|review_queue| review_queue.open_review()),
         }
     }
 }
 
-fn finished(whole: WholeStep, mut context: Vec<KeptEntry>) -> FinishedRun {
+fn finished_run(whole: WholeStep, mut context: Vec<KeptEntry>) -> FinishedRun {
     context.extend(whole.context);
     FinishedRun { envelope: whole.envelope, context, review: whole.review }
 }
@@ -162,7 +162,7 @@ fn finished(whole: WholeStep, mut context: Vec<KeptEntry>) -> FinishedRun {
 /// The failure of a run that the server ended.
 pub(crate) fn early_end(error: &TerminalError) -> Failure {
     if error.code() == CANCELLED {
-        Failure::cancelled("the invocation was cancelled")
+        Failure::cancellation("the invocation was cancelled")
     } else {
         let message = format!("the server ended the invocation: {}", error.message());
         Failure::new(ErrorCode::InternalError, message).with_detail("status", json!(error.code()))

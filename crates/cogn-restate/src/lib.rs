@@ -38,5 +38,5 @@ mod steps;
 mod worker;
 
 pub use services::{ANY_RUN, FRONT, OfferedService, SESSION, WorkerOffer};
-pub use socket::{ListenOptions, asked_to_end, listen, serve};
+pub use socket::{ListenOptions, listen, serve, shutdown_signal};
 pub use worker::DurableWorker;

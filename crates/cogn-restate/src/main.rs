@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use cogn::{Failure, Runtime};
-use cogn_restate::{DurableWorker, ListenOptions, WorkerOffer, asked_to_end, listen, serve};
+use cogn_restate::{DurableWorker, ListenOptions, WorkerOffer, listen, serve, shutdown_signal};
 
 /// Runs Cognitive Modules for a Restate server: each module is a service, each composition a workflow, each
 /// session an object.
@@ -64,12 +64,12 @@ fn start(args: &WorkerArgs) -> Result<(), Failure> {
     (options.shared, options.runs_per_connection) = (args.share_address, args.runs_per_connection);
     cognitive_setup::async_runtime::on_all_cores()?.block_on(async {
         let listener = listen(&options).map_err(|error| {
-            Failure::misconfigured(format!("cannot listen on {}: {error}", options.address))
+            Failure::config_fault(format!("cannot listen on {}: {error}", options.address))
                 .suggest("Choose another address with `--listen`")
         })?;
         let place = listener.local_addr().unwrap_or(options.address);
         say(&format!("listening on http://{place}, {} services", offer.services.len()));
-        serve(listener, offer.endpoint, &options, asked_to_end()).await;
+        serve(listener, offer.endpoint, &options, shutdown_signal()).await;
         Ok(())
     })
 }

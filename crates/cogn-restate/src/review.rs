@@ -81,8 +81,8 @@ impl SentDecision {
     pub(crate) fn apply(&self, envelope: &Value) -> Value {
         let mut decided = match self.verdict {
             Verdict::Approve => envelope.clone(),
-            Verdict::Correct => corrected(envelope, self.data.clone().unwrap_or_default()),
-            Verdict::Reject => self.rejected(envelope),
+            Verdict::Correct => with_corrected_data(envelope, self.data.clone().unwrap_or_default()),
+            Verdict::Reject => self.reject(envelope),
         };
         let said = json!({ "verdict": self.verdict.word(), "reason": self.reason, "by": self.by });
         if let Some(meta) = decided.get_mut("meta").and_then(Value::as_object_mut) {
@@ -91,7 +91,7 @@ impl SentDecision {
         decided
     }
 
-    fn rejected(&self, envelope: &Value) -> Value {
+    fn reject(&self, envelope: &Value) -> Value {
         let why = if self.reason.is_empty() { String::new() } else { format!(": {}", self.reason) };
         let failure = Failure::new(ErrorCode::PermissionDenied, format!("a person rejected the answer{why}"))
             .with_detail("kind", json!("rejected"));
@@ -107,7 +107,7 @@ impl SentDecision {
     }
 }
 
-fn corrected(envelope: &Value, data: Value) -> Value {
+fn with_corrected_data(envelope: &Value, data: Value) -> Value {
     let mut corrected = envelope.clone();
     if let Some(members) = corrected.as_object_mut() {
         members.insert("data".to_owned(), data);
@@ -148,7 +148,7 @@ impl RunReviewQueue {
     }
 
     /// Returns the review of the run, if a rule requires one.
-    pub(crate) fn entered(&self) -> Option<OpenReview> {
+    pub(crate) fn open_review(&self) -> Option<OpenReview> {
         self.entered.lock().clone()
     }
 
@@ -187,8 +187,8 @@ impl ReviewQueue for RunReviewQueue {
         self.review_queue()?.calibration(module)
     }
 
-    fn calibrated(&self, module: &str, model: &str, confidence: f64) -> Option<f64> {
-        self.behind.as_deref()?.calibrated(module, model, confidence)
+    fn calibrated_confidence(&self, module: &str, model: &str, confidence: f64) -> Option<f64> {
+        self.behind.as_deref()?.calibrated_confidence(module, model, confidence)
     }
 
     fn export(
@@ -202,7 +202,7 @@ impl ReviewQueue for RunReviewQueue {
 }
 
 /// Applies a decision. If the result is not a valid envelope, the answer is returned unchanged.
-pub(crate) fn decided(decision: &SentDecision, envelope: &Value) -> Value {
+pub(crate) fn apply_decision(decision: &SentDecision, envelope: &Value) -> Value {
     let after = decision.apply(envelope);
     if Envelope::from_value(after.clone()).is_ok() { after } else { envelope.clone() }
 }
@@ -222,7 +222,7 @@ mod tests {
     fn after(decision: &Value) -> Value {
         let waiting = waiting();
         let read = SentDecision::read(decision.to_string().as_bytes(), &waiting, None).unwrap();
-        decided(&read, &waiting.envelope)
+        apply_decision(&read, &waiting.envelope)
     }
 
     #[test]

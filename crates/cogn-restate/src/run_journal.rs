@@ -61,7 +61,7 @@ struct FinishedPart {
 struct PartTurn(Lock<(bool, Option<Waker>)>);
 
 impl PartTurn {
-    fn come(&self) {
+    fn wake(&self) {
         let mut state = self.0.lock();
         state.0 = true;
         if let Some(waker) = state.1.take() {
@@ -92,18 +92,18 @@ impl RunJournal {
     pub(crate) fn take_finished(&self) -> Option<PartStep> {
         let mut state = self.state.lock();
         let finished = state.finished.pop_front()?;
-        let step = PartStep::new(&finished.question, &finished.answer, self.kept());
+        let step = PartStep::new(&finished.question, &finished.answer, self.take_entries());
         state.leaving = Some(finished);
         Some(step)
     }
 
     /// Takes the context entries that are not part of a step yet.
-    pub(crate) fn kept(&self) -> Vec<KeptEntry> {
+    pub(crate) fn take_entries(&self) -> Vec<KeptEntry> {
         self.context.as_ref().map(|context| context.take_written()).unwrap_or_default()
     }
 
     /// Records that the server has this step, of this process or of one that died.
-    pub(crate) fn recorded(&self, step: PartStep) {
+    pub(crate) fn record_step(&self, step: PartStep) {
         let mut state = self.state.lock();
         let part = match state.leaving.take() {
             Some(FinishedPart { question, turn, .. }) => {
@@ -130,12 +130,12 @@ impl RunJournal {
         for part in state.recorded.iter_mut().take(passed) {
             let kept = std::mem::take(&mut part.context);
             if let Some(context) = &self.context {
-                context.keep_again(&kept);
+                context.restore_entries(&kept);
             }
         }
         let Some(part) = awaited.and_then(|place| state.recorded.get_mut(place)) else { return false };
         part.phase = Phase::Given;
-        part.turn.come();
+        part.turn.wake();
         true
     }
 
@@ -204,7 +204,7 @@ mod tests {
         assert!(!journal.give_next(), "the server does not have it");
         let step = journal.take_finished().unwrap();
         assert!(!journal.give_next() && journal.take_finished().is_none());
-        journal.recorded(step);
+        journal.record_step(step);
         assert!(journal.give_next() && recording.as_mut().poll(&mut context).is_ready());
         let again = journal.recall(&asked);
         assert!(matches!(pin!(again).poll(&mut context), Poll::Ready(None)), "it was given already");
@@ -214,7 +214,7 @@ mod tests {
     fn answers_of_a_dead_process_come_in_their_order_and_unasked_ones_hold_up_nobody() {
         let journal = RunJournal::default();
         for (path, word) in [("w/inner/x", "x"), ("w/b", "b"), ("w/a", "a"), ("w/a", "a again")] {
-            journal.recorded(PartStep::new(&question(path), &answer(word), Vec::new()));
+            journal.record_step(PartStep::new(&question(path), &answer(word), Vec::new()));
         }
         let (a, b, c) = (question("w/a"), question("w/b"), question("w/c"));
         let mut context = Context::from_waker(Waker::noop());

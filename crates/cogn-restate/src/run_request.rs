@@ -50,7 +50,7 @@ impl DurableRunOptions {
     }
 
     pub(crate) fn apply(&self, options: &mut RunOptions) {
-        options.settings = self.settings.over(options.settings);
+        options.settings = self.settings.or(options.settings);
     }
 
     /// Refuses `wait` for a run without a key, because a decision needs one.
@@ -79,7 +79,7 @@ pub(crate) fn read(body: &[u8]) -> Result<(GivenBody, DurableRunOptions), Failur
     if text.trim().is_empty() {
         return Ok((GivenBody::Json(Value::Object(Map::new())), DurableRunOptions::default()));
     }
-    let names_options = text.contains("\"_options\"") && numbers::rounded(&text).is_empty();
+    let names_options = text.contains("\"_options\"") && numbers::rounded_numbers(&text).is_empty();
     match names_options.then(|| serde_json::from_str(&text)) {
         Some(Ok(Value::Object(mut members))) => {
             let wishes = take_wishes(&mut members)?;
@@ -106,7 +106,7 @@ impl NamedBody {
                 .suggest("Send {\"module\": \"text-classifier\", \"input\": {\"text\": \"…\"}}")
         };
         let text = String::from_utf8_lossy(body);
-        if let Some(number) = numbers::rounded(&text).first() {
+        if let Some(number) = numbers::rounded_numbers(&text).first() {
             return Err(refused(format!("a number loses precision: {number:?}")));
         }
         let Ok(Value::Object(mut members)) = serde_json::from_str::<Value>(&text) else {
@@ -129,7 +129,7 @@ impl NamedBody {
 
     /// Parses the run options.
     pub(crate) fn wishes(&self) -> Result<DurableRunOptions, Failure> {
-        self.options.clone().map_or(Ok(DurableRunOptions::default()), wishes_of)
+        self.options.clone().map_or(Ok(DurableRunOptions::default()), parse_options)
     }
 
     /// Returns the body that the module's own service expects.
@@ -145,10 +145,10 @@ impl NamedBody {
 }
 
 fn take_wishes(members: &mut Map<String, Value>) -> Result<DurableRunOptions, Failure> {
-    members.shift_remove(OPTIONS).map_or(Ok(DurableRunOptions::default()), wishes_of)
+    members.shift_remove(OPTIONS).map_or(Ok(DurableRunOptions::default()), parse_options)
 }
 
-fn wishes_of(value: Value) -> Result<DurableRunOptions, Failure> {
+fn parse_options(value: Value) -> Result<DurableRunOptions, Failure> {
     let wishes: DurableRunOptions = serde_json::from_value(value).map_err(|error| {
         Failure::new(ErrorCode::InvalidInput, format!("invalid `{OPTIONS}`: {error}"))
             .suggest(format!("The options are {} and review", RunSettings::NAMES.join(", ")))

@@ -38,7 +38,7 @@ impl SessionContext {
     }
 
     /// Stores the entries of a process that died again. They are already part of a step.
-    pub(crate) fn keep_again(&self, entries: &[KeptEntry]) {
+    pub(crate) fn restore_entries(&self, entries: &[KeptEntry]) {
         let mut state = self.0.lock();
         for entry in entries.iter().filter_map(KeptEntry::entry) {
             state.keep(entry);
@@ -55,7 +55,7 @@ impl SessionState {
 
 /// Returns the state of a session after a run: the newest entry of each name, within the limits, oldest
 /// first.
-pub(crate) fn after(state: Vec<KeptEntry>, written: &[KeptEntry]) -> Vec<KeptEntry> {
+pub(crate) fn merged_state(state: Vec<KeptEntry>, written: &[KeptEntry]) -> Vec<KeptEntry> {
     let mut all = state;
     for entry in written {
         all.retain(|other| !entry.replaces(other));
@@ -138,10 +138,10 @@ mod tests {
         assert_eq!(seen(&context), [json!(3), json!(2)]);
         let written = context.take_written();
         assert!(written.len() == 1 && context.take_written().is_empty());
-        let next = after(state.to_vec(), &written);
+        let next = merged_state(state.to_vec(), &written);
         assert_eq!(seen(&SessionContext::new(&next)), [json!(3), json!(2)]);
         let again = SessionContext::new(&state);
-        again.keep_again(&written);
+        again.restore_entries(&written);
         assert!(seen(&again) == [json!(3), json!(2)] && again.take_written().is_empty());
     }
 
@@ -149,7 +149,7 @@ mod tests {
     fn a_session_is_bounded() {
         let many: Vec<KeptEntry> =
             (0..300).map(|n| KeptEntry::from_entry(&entry(&n.to_string(), n))).collect();
-        let kept = after(Vec::new(), &many);
+        let kept = merged_state(Vec::new(), &many);
         assert_eq!((kept.len(), kept.last()), (CAPS.entries, many.last()));
         let huge = ContextEntry::new(
             "s",

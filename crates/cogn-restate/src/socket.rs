@@ -90,6 +90,6 @@ pub async fn serve(
 }
 
 /// Resolves when the process receives a termination signal or Ctrl-C.
-pub async fn asked_to_end() {
-    platform::asked_to_end().await;
+pub async fn shutdown_signal() {
+    platform::shutdown_signal().await;
 }

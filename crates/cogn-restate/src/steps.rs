@@ -121,7 +121,7 @@ impl KeptEntry {
         };
         let created = SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(self.created))?;
         let entry = ContextEntry::new(&self.kind, key, self.value.clone(), Ttl::parse(self.ttl)?, created);
-        Some(entry.of_module(&self.module))
+        Some(entry.with_module(&self.module))
     }
 
     /// Returns whether it replaces another entry.
@@ -146,7 +146,7 @@ mod tests {
         let question = PartQuestion::new("whole/a".to_owned(), "m".to_owned(), "i".to_owned());
         let created = SystemTime::UNIX_EPOCH + Duration::from_micros(1_234_567);
         let entry =
-            ContextEntry::new("state", Key::plain("k"), json!([1]), Ttl::Forever, created).of_module("a");
+            ContextEntry::new("state", Key::plain("k"), json!([1]), Ttl::Forever, created).with_module("a");
         let step = RunStep::Part(PartStep::new(&question, &answer, vec![KeptEntry::from_entry(&entry)]));
         let text = serde_json::to_string(&step).unwrap();
         let RunStep::Part(read) = serde_json::from_str(&text).unwrap() else { panic!("another step") };

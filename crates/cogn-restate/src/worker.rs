@@ -106,7 +106,7 @@ impl DurableWorker {
 }
 
 /// Converts a failure to a handler's envelope, with the trace id of the run.
-pub(crate) fn refused(failure: Failure, invocation: &str) -> Value {
+pub(crate) fn failure_json(failure: Failure, invocation: &str) -> Value {
     let mut envelope = failure.for_remote_caller().into_envelope();
     envelope.meta_mut().extra.insert("trace_id".to_owned(), json!(invocation));
     serde_json::to_value(&envelope).unwrap_or_default()

@@ -25,8 +25,8 @@ impl Tool for OrderStatus {
         });
         ToolSpec::new("order_status", "Says how far an order is. Orders look like `A-17`.", parameters)
             // A real tool would query a server. A module with `network: deny` is never offered it.
-            .needing(&[ToolClass::Network])
-            .within(Duration::from_secs(3))
+            .with_needs(&[ToolClass::Network])
+            .with_timeout(Duration::from_secs(3))
     }
 
     fn call<'a>(&'a self, arguments: &'a Value) -> PortFuture<'a, Result<Value, ToolError>> {

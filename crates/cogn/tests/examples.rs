@@ -107,10 +107,10 @@ fn typed_reads_the_answer_as_a_struct_and_fails_as_programs_do() {
     let home = tempfile::tempdir().unwrap();
     let url = model(&summary());
     assert_eq!(
-        output(asking("typed", home.path(), &url)),
+        output(asking("typed_answer", home.path(), &url)),
         (true, "Short. (0.9)\n".to_owned(), String::new())
     );
-    let (good, out, err) = output(example("typed", home.path()));
+    let (good, out, err) = output(example("typed_answer", home.path()));
     assert!(!good && out.is_empty() && err.starts_with("Error: E4001: "), "{err}");
 }
 

@@ -121,7 +121,7 @@ fn compare(rows: u64) {
                         return;
                     }
                     let input = RunInput::Json(json!({ "text": text(number) }));
-                    let module = ModuleRef::loaded(MODULE, Arc::clone(&module));
+                    let module = ModuleRef::from_module(MODULE, Arc::clone(&module));
                     let request = RunRequest { module, input, options: RunOptions::default() };
                     assert!(cognitive_runtime::run(&host, request, &mut NullSink).await.ok());
                 }

@@ -183,7 +183,7 @@ impl AnswerLog {
     }
 
     /// Returns the line that answered the same input, with its record.
-    pub(crate) fn answered(&mut self, hash: &ShortHash) -> Option<(JournalRecord, Vec<u8>)> {
+    pub(crate) fn recorded_answer(&mut self, hash: &ShortHash) -> Option<(JournalRecord, Vec<u8>)> {
         let places = self.duplicates.as_mut()?.candidates(hash);
         if places.is_empty() {
             return None;
@@ -327,9 +327,9 @@ mod tests {
         (0..6).for_each(|row| push(&mut log, row));
         let mut hash = [0; 16];
         hash[0] = 2;
-        let (record, line) = log.answered(&hash).unwrap();
+        let (record, line) = log.recorded_answer(&hash).unwrap();
         assert_eq!((record.row, line.as_slice()), (4, b"{\"row\":4,\"x\":1}\n".as_slice()));
         hash[0] = 9;
-        assert_eq!(log.answered(&hash), None);
+        assert_eq!(log.recorded_answer(&hash), None);
     }
 }

@@ -45,11 +45,11 @@ impl BatchFolder {
     pub(crate) fn open(plan: &BatchPlan) -> Result<Self, Failure> {
         let path = for_output(&plan.target.path);
         let is_staged = plan.target.ordered || plan.target.format == RowFormat::Parquet;
-        let about = about(plan)?;
+        let about = batch_identity(plan)?;
         if !path.exists() && !plan.restart {
             let outputs = [Some(&plan.target.path), plan.target.failed.as_ref()];
             if let Some(there) = outputs.into_iter().flatten().find(|path| path.exists()) {
-                return Err(there_already(there));
+                return Err(output_exists(there));
             }
         }
         fs::create_dir_all(&path).map_err(|error| unusable(&path, &error))?;
@@ -63,7 +63,7 @@ impl BatchFolder {
         let is_resumed = kept.is_some();
         let rows = match kept {
             Some(kept) => {
-                same(&kept, &about)?;
+                check_identity(&kept, &about)?;
                 kept.get("rows").and_then(Value::as_u64).unwrap_or_default()
             }
             None => {
@@ -102,7 +102,7 @@ fn places(plan: &BatchPlan, folder: &Path, is_staged: bool) -> LogPlaces {
 }
 
 /// The identity of a batch. All of it must match for the batch to resume.
-fn about(plan: &BatchPlan) -> Result<Value, Failure> {
+fn batch_identity(plan: &BatchPlan) -> Result<Value, Failure> {
     let rows = plan.rows.fingerprint().map_err(|error| unreadable_rows(&plan.rows.path, &error))?;
     let decided = plan.host.decide(&plan.module.manifest.name, &plan.options);
     let (model, settings) = (&decided.models.first, decided.settings);
@@ -138,7 +138,7 @@ const MEMBERS: [(&str, &str); 7] = [
     ("output", "another form of the output (`--failed`, `--ordered`, `--with-input`)"),
 ];
 
-fn same(kept: &Value, now: &Value) -> Result<(), Failure> {
+fn check_identity(kept: &Value, now: &Value) -> Result<(), Failure> {
     let changed = MEMBERS.iter().find(|(member, _)| kept.get(member) != now.get(member));
     changed.map_or(Ok(()), |(member, what)| {
         let message = format!("the batch was started with {what}");
@@ -205,7 +205,7 @@ fn forget(plan: &BatchPlan, folder: &Path, places: &LogPlaces) -> io::Result<()>
     Ok(())
 }
 
-fn there_already(path: &Path) -> Failure {
+fn output_exists(path: &Path) -> Failure {
     Failure::new(ErrorCode::InvalidInput, format!("the output already exists: `{}`", path.display()))
         .suggest("Name another one with `-o`, or replace it with `--restart`")
 }

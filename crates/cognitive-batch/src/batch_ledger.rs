@@ -114,7 +114,7 @@ impl BatchLedger {
     }
 
     /// Returns the additional cost that killed processes may have caused.
-    pub(crate) fn lost(&self) -> Money {
+    pub(crate) fn lost_cost(&self) -> Money {
         self.state.lock().file.lost
     }
 }
@@ -162,9 +162,9 @@ impl SpendingLedger for BatchLedger {
     /// A row takes money for a longer answer out of what this leaves, so that the ceilings of rows that may still start
     /// beside it count here as well: without them, the first rows would take the places of the others. If the limit
     /// does not pay for as many rows at once, it pays for those that are allowed now.
-    fn counted(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
+    fn counted_spending(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
         let Some(tempo) = &self.tempo else { return Ok((self.limit, self.limit)) };
-        let (_, allowed) = tempo.shown();
+        let (_, allowed) = tempo.load();
         let state = self.state.lock();
         let used = state.spent.plus(state.all_held);
         let of_others = |places: usize| state.ceiling.times(places.saturating_sub(state.held.len()) as u64);
@@ -243,9 +243,9 @@ mod tests {
         drop(state);
         // The process is killed: its highest ceiling counts, once.
         let again = open();
-        assert_eq!(again.lost(), Money::from_pico(9));
+        assert_eq!(again.lost_cost(), Money::from_pico(9));
         again.close();
-        assert_eq!(open().lost(), Money::from_pico(9));
+        assert_eq!(open().lost_cost(), Money::from_pico(9));
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
                 SpendingEntry { id: id.to_owned(), day: 0, key: String::new(), reserved, sent, until: now };
             ledger.cover(&entry, &DayBudget::default(), now).unwrap()
         };
-        let counted = |ledger: &BatchLedger| ledger.counted(0, "", now).unwrap().0.pico();
+        let counted = |ledger: &BatchLedger| ledger.counted_spending(0, "", now).unwrap().0.pico();
         let ledger = open(100, 4);
         assert_eq!(cover(&ledger, "a", 10), Ok(()));
         assert_eq!(counted(&ledger), 40, "its own ceiling and those of three other rows");

@@ -14,7 +14,7 @@ use crate::batch_folder::{self, BatchFolder};
 use crate::finish;
 use crate::plan::{BatchPlan, BatchProgress, BatchStop, BatchSummary, StopHandle};
 use crate::posting::{self, PostCoordinator, PostedProvider};
-use crate::workers::{BatchWork, work_on};
+use crate::workers::{BatchWork, run_worker};
 
 /// The interval of flushes and of checks for the time limit.
 const TICK: Duration = Duration::from_millis(50);
@@ -47,10 +47,10 @@ pub async fn run(
         work.begin_round(round)?;
         let mut workers = JoinSet::new();
         for _ in 0..work.plan.limits.concurrency.max(1) {
-            workers.spawn(work_on(Arc::clone(&work), stop.clone()));
+            workers.spawn(run_worker(Arc::clone(&work), stop.clone()));
         }
         attend(&work, &mut workers, coordinator.as_deref(), stop, &mut hear).await?;
-        if work.ended().is_some() || work.deferred.load(Ordering::Relaxed) == 0 {
+        if work.end_reason().is_some() || work.deferred.load(Ordering::Relaxed) == 0 {
             break;
         }
     }
@@ -91,7 +91,7 @@ async fn close(work: &Arc<BatchWork>, folder: BatchFolder) -> Result<BatchSummar
     if let Some(money) = &work.money {
         money.close();
     }
-    let (stopped, reason) = work.ended().unwrap_or((BatchStop::Finished, None));
+    let (stopped, reason) = work.end_reason().unwrap_or((BatchStop::Finished, None));
     let (is_resumed, rows) = (folder.is_resumed, folder.rows);
     let (target, is_finished) = (work.plan.target.clone(), stopped == BatchStop::Finished);
     let done = tokio::task::spawn_blocking(move || {
@@ -107,7 +107,7 @@ async fn close(work: &Arc<BatchWork>, folder: BatchFolder) -> Result<BatchSummar
     let unwritten = |error: std::io::Error| batch_folder::unusable(&work.plan.target.path, &error);
     done.await.map_err(|error| unwritten(std::io::Error::other(error)))?.map_err(unwritten)?;
     let counts = work.log().counts;
-    let unaccounted = work.money.as_ref().map(|money| money.lost()).filter(|lost| lost.pico() > 0);
+    let unaccounted = work.money.as_ref().map(|money| money.lost_cost()).filter(|lost| lost.pico() > 0);
     Ok(BatchSummary {
         module: work.plan.module.manifest.name.clone(),
         stopped,
@@ -154,7 +154,7 @@ async fn attend(
                     work.end(BatchStop::Provider, Some(why));
                 }
                 // Answers to posts take hours. The process that resumes the batch finds them.
-                if coordinator.is_some() && work.ended().is_some() {
+                if coordinator.is_some() && work.end_reason().is_some() {
                     workers.abort_all();
                 }
                 if synced.elapsed() >= SYNC && syncing.as_ref().is_none_or(tokio::task::JoinHandle::is_finished) {

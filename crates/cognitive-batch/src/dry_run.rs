@@ -70,7 +70,7 @@ fn look(
     let mut count = 0;
     while let Some(raw) = reader.next_row(count < SAMPLE)? {
         if count < SAMPLE {
-            let ready = mapping.ready(count, raw, module);
+            let ready = mapping.prepare(count, raw, module);
             let is_new = sample.seen.insert(ready.short_hash);
             sample.look(&ready.input, is_new, host, module, options);
         }
@@ -104,9 +104,12 @@ impl Sample {
         self.rows += 1;
         self.duplicates += u64::from(!is_new);
         let shown = match input {
-            Ok(input) => {
-                preview(module, input, host.decide(&module.manifest.name, options).settings.enforced(), None)
-            }
+            Ok(input) => preview(
+                module,
+                input,
+                host.decide(&module.manifest.name, options).settings.enforcement(),
+                None,
+            ),
             Err(failure) => Err(failure.clone()),
         };
         match shown {

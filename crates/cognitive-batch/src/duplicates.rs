@@ -120,7 +120,7 @@ impl Slots {
     /// Calls `is_end` with each slot of a probe sequence, until it returns true.
     fn walk(&mut self, upper: u64, mut is_end: impl FnMut(u64, u64) -> bool) -> io::Result<()> {
         let length = self.length();
-        let mut at = spread(upper) & (length - 1);
+        let mut at = spread_bits(upper) & (length - 1);
         let mut left = length;
         while left > 0 {
             let count = (WINDOW as u64).min(length - at).min(left);
@@ -164,7 +164,7 @@ fn upper(hash: &ShortHash) -> u64 {
 }
 
 /// Spreads the half over all bits of a place.
-fn spread(upper: u64) -> u64 {
+fn spread_bits(upper: u64) -> u64 {
     upper.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
 }
 

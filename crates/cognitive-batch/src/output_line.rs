@@ -48,6 +48,6 @@ pub(crate) fn envelope_of(line: &[u8]) -> Option<Value> {
 }
 
 /// Returns the tokens and the cost of an envelope.
-pub(crate) fn spent(envelope: &Envelope) -> Usage {
+pub(crate) fn spent_usage(envelope: &Envelope) -> Usage {
     envelope.meta().extra.get("usage").map(Usage::from_value).unwrap_or_default()
 }

@@ -142,7 +142,7 @@ impl BatchProgress {
     /// The estimated time for the remaining rows at this rate; `None` while the rate is zero.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a guess for people")]
-    pub fn left(&self) -> Option<Duration> {
+    pub fn remaining_time(&self) -> Option<Duration> {
         let rate = self.rate();
         let left = self.rows.saturating_sub(self.counts.answered) as f64;
         (rate > 0.0).then(|| left / rate).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())

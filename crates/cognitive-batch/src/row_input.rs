@@ -59,18 +59,18 @@ impl RowMapping {
     }
 
     /// Prepares a row for its run.
-    pub(crate) fn ready(&self, row: u64, raw: RawRow, module: &Module) -> ReadyRow {
+    pub(crate) fn prepare(&self, row: u64, raw: RawRow, module: &Module) -> ReadyRow {
         let (id, input) = match raw {
             RawRow::Unreadable(why) => (None, Err(unusable(why))),
             RawRow::Line(line) => match String::from_utf8(line) {
                 Err(_) => (None, Err(unusable("the row is not UTF-8".to_owned()))),
-                Ok(text) => self.of_line(text),
+                Ok(text) => self.line_input(text),
             },
             #[cfg(feature = "parquet")]
-            RawRow::Members(members) => self.of_members(members),
+            RawRow::Members(members) => self.members_input(members),
             RawRow::Cells(names, cells) => {
                 let cells = names.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
-                self.of_members(
+                self.members_input(
                     cells.map(|(name, cell)| (name.clone(), self.cell(name, cell, module))).collect(),
                 )
             }
@@ -85,10 +85,10 @@ impl RowMapping {
         ReadyRow { row, id, hash, short_hash, input }
     }
 
-    fn of_line(&self, text: String) -> (Option<Value>, Result<RunInput, Failure>) {
+    fn line_input(&self, text: String) -> (Option<Value>, Result<RunInput, Failure>) {
         // The run reports invalid JSON, like every other fault of an input.
         match serde_json::from_str(&text) {
-            Ok(Value::Object(members)) if numbers::refusal(&text).is_none() => self.of_members(members),
+            Ok(Value::Object(members)) if numbers::refusal(&text).is_none() => self.members_input(members),
             Ok(value) if self.is_plain() && numbers::refusal(&text).is_none() => {
                 (None, Ok(RunInput::Json(value)))
             }
@@ -100,7 +100,7 @@ impl RowMapping {
         self.id.is_none() && self.members.is_empty() && self.fixed.is_empty()
     }
 
-    fn of_members(&self, mut members: Map<String, Value>) -> (Option<Value>, Result<RunInput, Failure>) {
+    fn members_input(&self, mut members: Map<String, Value>) -> (Option<Value>, Result<RunInput, Failure>) {
         let id = self.id.as_ref().and_then(|id| members.get(id).cloned());
         let mut input = if self.members.is_empty() {
             if let Some(id) = &self.id {

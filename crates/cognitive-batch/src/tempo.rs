@@ -76,7 +76,7 @@ impl Tempo {
                 }
                 let now = Instant::now();
                 state.paused_until = state.paused_until.filter(|until| *until > now);
-                if state.paused_until.is_none() && state.in_flight < whole(state.limit) {
+                if state.paused_until.is_none() && state.in_flight < whole_limit(state.limit) {
                     state.in_flight += 1;
                     return Some(TempoPass(self));
                 }
@@ -97,7 +97,7 @@ impl Tempo {
     }
 
     /// Records the response time of a successful call, and adapts the limit.
-    pub(crate) fn answered(&self, took: Duration) {
+    pub(crate) fn record_answer(&self, took: Duration) {
         let mut state = self.state.lock();
         let took = took.as_secs_f64();
         let usual = state.usual.map_or(took, |usual| usual + (took - usual) / 16.0);
@@ -107,7 +107,7 @@ impl Tempo {
         if usual > (best * SLOWER).max(best + IN_ANY_CASE) {
             Self::lower(&mut state, 0.9);
             state.usual = None;
-        } else if whole(state.limit) <= state.in_flight.saturating_add(1) {
+        } else if whole_limit(state.limit) <= state.in_flight.saturating_add(1) {
             let more = if state.is_first_climb { 1.0 } else { 1.0 / state.limit };
             state.limit = (state.limit + more).min(self.most);
             drop(state);
@@ -116,7 +116,7 @@ impl Tempo {
     }
 
     /// Records a rate limit error: lowers the limit and pauses.
-    pub(crate) fn refused(&self, began: Instant, retry_after: Option<Duration>) {
+    pub(crate) fn record_rate_limit(&self, began: Instant, retry_after: Option<Duration>) {
         let mut state = self.state.lock();
         // A request that started before the limit was lowered carries no new information.
         if state.lowered_at.is_none_or(|lowered| began >= lowered) {
@@ -128,7 +128,7 @@ impl Tempo {
 
     /// Lowers the limit because the reservations of all rows together do not fit. Returns whether other rows
     /// are in flight: only then can the row fit later.
-    pub(crate) fn crowded(&self) -> bool {
+    pub(crate) fn shrink_if_crowded(&self) -> bool {
         let mut state = self.state.lock();
         let others = state.in_flight.saturating_sub(1);
         state.limit = state.limit.min(f64::from(u32::try_from(others.max(1)).unwrap_or(u32::MAX)));
@@ -144,18 +144,18 @@ impl Tempo {
 
     /// Returns the most rows that may ever be in flight.
     pub(crate) fn places(&self) -> usize {
-        whole(self.most)
+        whole_limit(self.most)
     }
 
     /// Returns the rows in flight and the current limit.
-    pub(crate) fn shown(&self) -> (usize, usize) {
+    pub(crate) fn load(&self) -> (usize, usize) {
         let state = self.state.lock();
-        (state.in_flight, whole(state.limit))
+        (state.in_flight, whole_limit(state.limit))
     }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small count, from 1 up")]
-fn whole(limit: f64) -> usize {
+fn whole_limit(limit: f64) -> usize {
     limit.max(1.0) as usize
 }
 
@@ -175,24 +175,24 @@ mod tests {
     async fn it_climbs_while_all_is_well_and_halves_when_there_are_too_many() {
         let tempo = Tempo::new(64, false);
         for _ in 0..100 {
-            let (_, limit) = tempo.shown();
+            let (_, limit) = tempo.load();
             let passes = passes(&tempo, limit).await;
-            tempo.answered(Duration::from_millis(100));
+            tempo.record_answer(Duration::from_millis(100));
             drop(passes);
         }
-        assert_eq!(tempo.shown(), (0, 64));
+        assert_eq!(tempo.load(), (0, 64));
         let began = Instant::now();
-        tempo.refused(began, Some(Duration::ZERO));
-        assert_eq!(tempo.shown().1, 32);
+        tempo.record_rate_limit(began, Some(Duration::ZERO));
+        assert_eq!(tempo.load().1, 32);
         // Other errors from the same time do not lower the limit again.
-        tempo.refused(began, Some(Duration::ZERO));
-        assert_eq!(tempo.shown().1, 32);
+        tempo.record_rate_limit(began, Some(Duration::ZERO));
+        assert_eq!(tempo.load().1, 32);
         let all = passes(&tempo, 32).await;
         for _ in 0..33 {
-            tempo.answered(Duration::from_millis(100));
+            tempo.record_answer(Duration::from_millis(100));
         }
         drop(all);
-        assert_eq!(tempo.shown().1, 33, "one more for a whole round");
+        assert_eq!(tempo.load().1, 33, "one more for a whole round");
     }
 
     #[tokio::test(start_paused = true)]
@@ -200,13 +200,13 @@ mod tests {
         let tempo = Tempo::new(64, true);
         let all = passes(&tempo, 64).await;
         for _ in 0..50 {
-            tempo.answered(Duration::from_millis(200));
+            tempo.record_answer(Duration::from_millis(200));
         }
-        assert_eq!(tempo.shown().1, 64);
+        assert_eq!(tempo.load().1, 64);
         for _ in 0..50 {
-            tempo.answered(Duration::from_secs(2));
+            tempo.record_answer(Duration::from_secs(2));
         }
-        assert!(tempo.shown().1 < 64, "{:?}", tempo.shown());
+        assert!(tempo.load().1 < 64, "{:?}", tempo.load());
         drop(all);
     }
 
@@ -214,10 +214,10 @@ mod tests {
     async fn what_is_crowded_shrinks_to_one_and_then_there_is_no_hope() {
         let tempo = Tempo::new(4, true);
         let mut all = passes(&tempo, 4).await;
-        assert!(tempo.crowded());
-        assert_eq!(tempo.shown().1, 3);
+        assert!(tempo.shrink_if_crowded());
+        assert_eq!(tempo.load().1, 3);
         all.truncate(1);
-        assert!(!tempo.crowded());
+        assert!(!tempo.shrink_if_crowded());
         tempo.close();
         assert!(tempo.pass().await.is_none());
     }

@@ -40,15 +40,15 @@ impl CallSink for WatchedSink<'_> {
         if attempt.status == Some(429) && kind != Some(FailureKind::Quota) {
             // The waiting time is only known at the end of the call; until then, lowering the limit is
             // enough.
-            self.tempo.refused(self.began, Some(Duration::ZERO));
+            self.tempo.record_rate_limit(self.began, Some(Duration::ZERO));
         } else if kind.is_none() {
-            self.tempo.answered(attempt.elapsed);
+            self.tempo.record_answer(attempt.elapsed);
         }
         self.inner.attempt(attempt);
     }
 
-    fn bound(&mut self, decode: DecodeMode) {
-        self.inner.bound(decode);
+    fn decode_mode(&mut self, decode: DecodeMode) {
+        self.inner.decode_mode(decode);
     }
 
     fn before_retry(&mut self) -> PortFuture<'_, Result<(), ProviderError>> {
@@ -74,7 +74,7 @@ impl Provider for WatchedProvider {
             let mut sink = WatchedSink { inner: sink, tempo: &self.tempo, began: Instant::now() };
             let outcome = self.inner.ask(call, &mut sink).await;
             if let Err(ProviderError::RateLimited { retry_after }) = &outcome {
-                self.tempo.refused(sink.began, *retry_after);
+                self.tempo.record_rate_limit(sink.began, *retry_after);
             }
             outcome
         })

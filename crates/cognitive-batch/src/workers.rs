@@ -21,7 +21,7 @@ use crate::answer_log::AnswerLog;
 use crate::batch_folder::{self, BatchFolder};
 use crate::batch_ledger::{self, BatchLedger, TokenLedger};
 use crate::journal::{JournalRecord, ShortHash};
-use crate::output_line::{OutputLine, envelope_of, spent};
+use crate::output_line::{OutputLine, envelope_of, spent_usage};
 use crate::plan::{BatchPlan, BatchProgress, BatchStop, StopHandle};
 use crate::row_input::ReadyRow;
 use crate::row_source::{RawRow, RowReader};
@@ -97,7 +97,7 @@ impl BatchWork {
         started: Instant,
     ) -> std::io::Result<Self> {
         let decided = plan.host.decide(&plan.module.manifest.name, &plan.options);
-        let is_steady = decided.models.first.stays_here() || plan.posts.is_some();
+        let is_steady = decided.models.first.is_local() || plan.posts.is_some();
         let tempo = Arc::new(Tempo::new(plan.limits.concurrency, is_steady));
         watched_provider::watch(&mut plan.host, &tempo);
         let held = folder.path.join("held");
@@ -152,7 +152,7 @@ impl BatchWork {
         self.landed.notify_waiters();
     }
 
-    pub(crate) fn ended(&self) -> Option<(BatchStop, Option<String>)> {
+    pub(crate) fn end_reason(&self) -> Option<(BatchStop, Option<String>)> {
         self.ended.lock().clone()
     }
 
@@ -180,7 +180,7 @@ impl BatchWork {
     }
 
     pub(crate) fn progress(&self) -> BatchProgress {
-        let (in_flight, concurrency) = self.tempo.shown();
+        let (in_flight, concurrency) = self.tempo.load();
         BatchProgress {
             rows: self.all_rows,
             counts: self.log().counts,
@@ -205,7 +205,7 @@ impl BatchWork {
             return false;
         }
         // Checked under the lock, so that no other worker can claim the input in between.
-        let answered = self.log().answered(&ready.short_hash);
+        let answered = self.log().recorded_answer(&ready.short_hash);
         match answered.and_then(|(record, line)| Some((record, envelope_of(&line)?))) {
             Some((record, envelope)) => {
                 self.keep(ready, &envelope, Some(record.row), JournalRecord { ok: record.ok, ..free() });
@@ -234,10 +234,10 @@ impl BatchWork {
 
     /// Puts a row back if its reservation does not fit, together with the rows that waited for its answer.
     /// Without other rows in flight it would never fit, so the batch ends.
-    fn put_back(&self, ready: &ReadyRow, spare: Option<ReadyRow>, stop: BatchStop) {
+    fn requeue(&self, ready: &ReadyRow, spare: Option<ReadyRow>, stop: BatchStop) {
         let followers = self.release(ready);
         self.rows.lock().returned.extend(spare.into_iter().chain(followers));
-        if !self.tempo.crowded() {
+        if !self.tempo.shrink_if_crowded() {
             self.end(stop, None);
         }
     }
@@ -302,7 +302,7 @@ fn free() -> JournalRecord {
 }
 
 /// The loop of one worker, until there are no more rows or the batch has ended.
-pub(crate) async fn work_on(work: Arc<BatchWork>, stop: StopHandle) {
+pub(crate) async fn run_worker(work: Arc<BatchWork>, stop: StopHandle) {
     let mut rows = 0_u32;
     while let Some(pass) = work.tempo.pass().await {
         // Checked for each row: once the user was told that the batch stops, no further row may start.
@@ -314,7 +314,7 @@ pub(crate) async fn work_on(work: Arc<BatchWork>, stop: StopHandle) {
             tokio::task::yield_now().await;
         }
         let ready = match work.take() {
-            Ok(Some(TakenRow::Raw(row, raw))) => work.plan.mapping.ready(row, raw, &work.plan.module),
+            Ok(Some(TakenRow::Raw(row, raw))) => work.plan.mapping.prepare(row, raw, &work.plan.module),
             Ok(Some(TakenRow::Ready(ready))) => *ready,
             Ok(None) => return,
             Err(error) => {
@@ -329,21 +329,21 @@ pub(crate) async fn work_on(work: Arc<BatchWork>, stop: StopHandle) {
             continue;
         }
         if work.claims(&ready) {
-            work_through(&work, ready).await;
+            process_row(&work, ready).await;
             work.landed.notify_waiters();
         }
     }
 }
 
 /// Runs a row that this worker claimed, up to its line.
-async fn work_through(work: &BatchWork, ready: ReadyRow) {
+async fn process_row(work: &BatchWork, ready: ReadyRow) {
     // A row is only put back if there are cost or token limits.
     let spare = work.may_lack_room().then(|| ready.clone());
     let Some(held) = work.tokens.hold() else {
-        return work.put_back(&ready, spare, BatchStop::MaxTokens);
+        return work.requeue(&ready, spare, BatchStop::MaxTokens);
     };
     let (ready, envelope) = answer(work, ready).await;
-    let usage = spent(&envelope);
+    let usage = spent_usage(&envelope);
     let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
     work.tokens.settle(held, tokens);
     match work.judge(&envelope) {
@@ -363,7 +363,7 @@ async fn work_through(work: &BatchWork, ready: ReadyRow) {
             let followers = work.release(&ready).len() as u64;
             work.deferred.fetch_add(1 + followers, Ordering::Relaxed);
         }
-        RowVerdict::Crowded => work.put_back(&ready, spare, BatchStop::MaxCost),
+        RowVerdict::Crowded => work.requeue(&ready, spare, BatchStop::MaxCost),
         RowVerdict::Hopeless(reason) => {
             work.release(&ready);
             work.end(BatchStop::Provider, Some(reason));
@@ -386,7 +386,7 @@ async fn answer(work: &BatchWork, mut ready: ReadyRow) -> (ReadyRow, Envelope) {
         }
         Ok(input) => input,
     };
-    let module = ModuleRef::loaded(work.plan.name.clone(), Arc::clone(&work.plan.module));
+    let module = ModuleRef::from_module(work.plan.name.clone(), Arc::clone(&work.plan.module));
     let request = RunRequest { module, input, options: work.plan.options.clone() };
     let envelope = cognitive_runtime::run(&work.plan.host, request, &mut NullSink).await;
     (ready, envelope)

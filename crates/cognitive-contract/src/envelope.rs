@@ -100,7 +100,7 @@ impl Envelope {
     /// Parses a finished envelope. An invalid one returns all its violations.
     pub fn from_value(value: Value) -> Result<Self, Vec<Violation>> {
         let found = check(&value, Strictness::default());
-        if found.is_empty() { Self::from_checked(value).ok_or_else(broken) } else { Err(found) }
+        if found.is_empty() { Self::from_checked(value).ok_or_else(not_an_envelope) } else { Err(found) }
     }
 
     /// Takes apart JSON that was checked before, by [`check`] or by the rules of a module.
@@ -209,7 +209,7 @@ impl Envelope {
                     .suggest("Align the type with `data` in the module's `schema.json`")
             }),
             Outcome::Failure { error, partial_data } => {
-                Err(Failure::of_envelope(&self.0.meta, error, partial_data.clone()))
+                Err(Failure::from_envelope(&self.0.meta, error, partial_data.clone()))
             }
         }
     }
@@ -220,7 +220,7 @@ impl Envelope {
         match outcome {
             Outcome::Success { data } => Ok(data),
             Outcome::Failure { error, partial_data } => {
-                Err(Failure::of_envelope(&meta, &error, partial_data))
+                Err(Failure::from_envelope(&meta, &error, partial_data))
             }
         }
     }
@@ -235,7 +235,7 @@ impl Envelope {
     }
 }
 
-fn broken() -> Vec<Violation> {
+fn not_an_envelope() -> Vec<Violation> {
     vec![Violation::new("", ErrorCode::SchemaValidationFailed, "type", "expected an envelope")]
 }
 
@@ -312,7 +312,9 @@ pub fn check(value: &Value, strictness: Strictness<'_>) -> Vec<Violation> {
     }
     match member(members, "meta") {
         Some(Value::Object(object)) => {
-            found.extend(meta::check(object, strictness.risk).into_iter().map(|each| each.below("/meta")));
+            found.extend(
+                meta::check(object, strictness.risk).into_iter().map(|each| each.with_prefix("/meta")),
+            );
         }
         Some(_) => found.push(contract("/meta", "type", "expected an object")),
         None => found.push(contract("/meta", "required", "required member `meta` is missing")),

@@ -31,14 +31,14 @@ pub fn json_schema() -> Value {
 }
 
 fn success() -> Value {
-    closed("A run that met its contract.", &SUCCESS_MEMBERS, &["ok", "meta", "data"], true)
+    closed_object("A run that met its contract.", &SUCCESS_MEMBERS, &["ok", "meta", "data"], true)
 }
 
 fn failure() -> Value {
-    closed("A run that did not meet its contract.", &FAILURE_MEMBERS, &["ok", "meta", "error"], false)
+    closed_object("A run that did not meet its contract.", &FAILURE_MEMBERS, &["ok", "meta", "error"], false)
 }
 
-fn closed(description: &str, members: &[&str], required: &[&str], ok: bool) -> Value {
+fn closed_object(description: &str, members: &[&str], required: &[&str], ok: bool) -> Value {
     let properties: Map<String, Value> =
         members.iter().map(|name| ((*name).to_owned(), member(name, ok))).collect();
     json!({
@@ -231,15 +231,15 @@ named_schema!(ErrorBody, "RunError", |generator| {
 });
 named_schema!(Success, "Success", |generator| {
     let data = generator.subschema_for::<Map<String, Value>>();
-    sent(success(), [("meta", generator.subschema_for::<Meta>()), ("data", data)])
+    sent_form(success(), [("meta", generator.subschema_for::<Meta>()), ("data", data)])
 });
 named_schema!(FailedRun, "Failure", |generator| {
     let error = generator.subschema_for::<ErrorBody>();
-    sent(failure(), [("meta", generator.subschema_for::<Meta>()), ("error", error)])
+    sent_form(failure(), [("meta", generator.subschema_for::<Meta>()), ("error", error)])
 });
 
 /// Returns the form of an envelope that this runtime sends: token counts are in `meta`, and later versions may add members.
-fn sent<const N: usize>(mut written: Value, members: [(&str, Schema); N]) -> Schema {
+fn sent_form<const N: usize>(mut written: Value, members: [(&str, Schema); N]) -> Schema {
     if let Some(written) = written.as_object_mut() {
         written.shift_remove("additionalProperties");
         if let Some(properties) = written.get_mut("properties").and_then(Value::as_object_mut) {

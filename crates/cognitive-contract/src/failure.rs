@@ -71,7 +71,7 @@ impl Failure {
     }
 
     /// A failure that lists every broken rule in `error.details.violations`.
-    pub fn of_violations(code: ErrorCode, violations: &[Violation]) -> Self {
+    pub fn from_violations(code: ErrorCode, violations: &[Violation]) -> Self {
         // The violations with this code come first, so that the message matches the code.
         let mut violations: Vec<&Violation> = violations.iter().collect();
         violations.sort_by_key(|each| each.code != code);
@@ -81,7 +81,7 @@ impl Failure {
     /// A module folder that cannot be loaded: E4000 with `details.kind = "module_invalid"`.
     pub fn module_invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InternalError, message)
-            .blaming(Blame::Module)
+            .with_blame(Blame::Module)
             .with_detail("kind", json!("module_invalid"))
     }
 
@@ -89,27 +89,27 @@ impl Failure {
     /// `details.kind = "module"`. (D-21)
     pub fn module_at_fault(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InternalError, message)
-            .blaming(Blame::Module)
+            .with_blame(Blame::Module)
             .with_detail("kind", json!(MODULE_AT_FAULT))
     }
 
     /// An unusable configuration file. Without it the model to call is unknown, so the code is E4001 with
     /// `details.kind = "configuration"`. The caller's input was not read.
-    pub fn misconfigured(message: impl Into<String>) -> Self {
+    pub fn config_fault(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::ProviderUnavailable, message)
-            .blaming(Blame::Operator)
+            .with_blame(Blame::Operator)
             .with_detail("kind", json!("configuration"))
     }
 
     /// A run cancelled by its caller: E2010 with `details.kind = "cancelled"`. No party is blamed.
-    pub fn cancelled(message: impl Into<String>) -> Self {
+    pub fn cancellation(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::StreamInterrupted, message)
-            .blaming(Blame::Nobody)
+            .with_blame(Blame::Nobody)
             .with_detail("kind", json!(CANCELLED))
     }
 
     /// Replaces the code with a more specific one, such as E2011 for a stream that ran out of time.
-    pub fn recoded(mut self, code: ErrorCode) -> Self {
+    pub fn with_code(mut self, code: ErrorCode) -> Self {
         if self.0.blame == self.0.code.blame() {
             self.0.blame = code.blame();
         }
@@ -119,7 +119,7 @@ impl Failure {
     }
 
     /// Overrides the party that the code blames by default.
-    pub fn blaming(mut self, blame: Blame) -> Self {
+    pub fn with_blame(mut self, blame: Blame) -> Self {
         self.0.blame = blame;
         self
     }
@@ -201,7 +201,7 @@ impl Failure {
 
     /// The failure of a composition whose part `name` failed. Keeps code, recoverability and details of the
     /// part; the other fields are the composition's own. (COMP-081)
-    pub fn of_part(self, name: &str) -> Self {
+    pub fn in_part(self, name: &str) -> Self {
         let part = *self.0;
         let mut failure = Self::new(part.code, format!("module `{name}` failed: {}", part.message));
         if part.own_code.is_some() || part.blame != part.code.blame() {
@@ -213,7 +213,7 @@ impl Failure {
     }
 
     /// Converts a failed envelope into a failure.
-    pub(crate) fn of_envelope(
+    pub(crate) fn from_envelope(
         meta: &Meta,
         error: &ErrorBody,
         partial_data: Option<Map<String, Value>>,
@@ -321,7 +321,7 @@ mod tests {
             .with_recoverable(false)
             .with_detail("kind", json!("auth"));
         let part = refused.into_envelope().into_result().unwrap_err();
-        let whole = envelope(part.of_part("summarizer"));
+        let whole = envelope(part.in_part("summarizer"));
         assert_eq!(whole["error"]["code"], "E4001");
         assert_eq!(whole["error"]["message"], "module `summarizer` failed: the key is not valid");
         assert_eq!(whole["error"]["recoverable"], false);
@@ -329,7 +329,7 @@ mod tests {
         let own = json!({ "ok": false, "meta": { "confidence": 0.1, "risk": "low", "explain": "e" },
                           "error": { "code": "E5001", "message": "m" } });
         let part = Envelope::from_value(own).unwrap().into_result().unwrap_err();
-        let whole = envelope(part.of_part("a"));
+        let whole = envelope(part.in_part("a"));
         assert_eq!((&whole["error"]["code"], &whole["meta"]["confidence"]), (&json!("E5001"), &json!(0.0)));
     }
 
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn err_006_violations_travel_in_details() {
         let violation = Violation::new("/code", ErrorCode::MissingRequiredField, "required", "is missing");
-        let value = envelope(Failure::of_violations(ErrorCode::InvalidInput, &[violation]));
+        let value = envelope(Failure::from_violations(ErrorCode::InvalidInput, &[violation]));
         assert_eq!(value["error"]["code"], "E1001");
         assert_eq!(
             value["error"]["details"]["violations"][0],
@@ -389,19 +389,19 @@ mod tests {
         let missing = Violation::new("/data/a", ErrorCode::SchemaValidationFailed, "required", "is missing");
         let many =
             Violation::new("/data/extensions/insights", ErrorCode::OverflowLimit, "overflow", "too many");
-        let failure = Failure::of_violations(ErrorCode::OverflowLimit, &[missing, many]);
+        let failure = Failure::from_violations(ErrorCode::OverflowLimit, &[missing, many]);
         assert!(failure.message().starts_with("`/data/extensions/insights`"), "{}", failure.message());
     }
 
     // ERR-008: neither the input nor the provider is the cause.
     #[test]
     fn err_008_a_cancelled_run_and_a_faulty_configuration_blame_nobody_else() {
-        let cancelled = Failure::cancelled("by the client").into_envelope();
+        let cancelled = Failure::cancellation("by the client").into_envelope();
         assert!(was_cancelled(&cancelled));
         let value = serde_json::to_value(cancelled).unwrap();
         assert_eq!(value["error"]["code"], "E2010");
         assert_eq!(value["meta"]["explain"], "Cancelled by the caller: by the client");
-        let configuration = Failure::misconfigured("`a.yaml`: line 1").into_envelope();
+        let configuration = Failure::config_fault("`a.yaml`: line 1").into_envelope();
         assert!(!was_cancelled(&configuration));
         let value = serde_json::to_value(configuration).unwrap();
         assert_eq!(value["error"]["code"], "E4001");

@@ -28,9 +28,9 @@ pub enum Format {
 
 impl Format {
     /// Detects the format from the file names in the folder. Names are compared exactly. A folder with
-    /// `module.yaml` is at least v2.1; [`Format::of_manifest`] is more specific.
+    /// `module.yaml` is at least v2.1; [`Format::from_manifest`] is more specific.
     #[must_use]
-    pub fn of_files<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+    pub fn from_files<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let mut found = None;
         for name in names {
             let format = match name {
@@ -46,7 +46,7 @@ impl Format {
 
     /// Returns the sub-version of a `module.yaml`.
     #[must_use]
-    pub fn of_manifest(manifest: &Value) -> Self {
+    pub fn from_manifest(manifest: &Value) -> Self {
         let has = |keys: &[&str]| keys.iter().any(|key| manifest.get(key).is_some());
         if has(&["response", "modalities"]) {
             Self::V25
@@ -103,18 +103,18 @@ mod tests {
 
     #[test]
     fn fmt_004_the_newest_file_decides_and_case_matters() {
-        assert_eq!(Format::of_files(["module.md", "MODULE.md", "module.yaml"]), Some(Format::V21));
-        assert_eq!(Format::of_files(["module.md", "MODULE.md"]), Some(Format::V1));
-        assert_eq!(Format::of_files(["module.md"]), Some(Format::V0));
-        assert_eq!(Format::of_files(["Module.yaml", "MODULE.MD", "schema.json"]), None);
+        assert_eq!(Format::from_files(["module.md", "MODULE.md", "module.yaml"]), Some(Format::V21));
+        assert_eq!(Format::from_files(["module.md", "MODULE.md"]), Some(Format::V1));
+        assert_eq!(Format::from_files(["module.md"]), Some(Format::V0));
+        assert_eq!(Format::from_files(["Module.yaml", "MODULE.MD", "schema.json"]), None);
     }
 
     #[test]
     fn fmt_005_mig_009_keys_decide_the_sub_version_and_version_does_not() {
-        assert_eq!(Format::of_manifest(&json!({ "version": "2.5.0" })), Format::V21);
-        assert_eq!(Format::of_manifest(&json!({ "tier": "exec" })), Format::V22);
-        assert_eq!(Format::of_manifest(&json!({ "tier": "exec", "response": {} })), Format::V25);
-        assert_eq!(Format::of_manifest(&json!({ "modalities": {} })), Format::V25);
+        assert_eq!(Format::from_manifest(&json!({ "version": "2.5.0" })), Format::V21);
+        assert_eq!(Format::from_manifest(&json!({ "tier": "exec" })), Format::V22);
+        assert_eq!(Format::from_manifest(&json!({ "tier": "exec", "response": {} })), Format::V25);
+        assert_eq!(Format::from_manifest(&json!({ "modalities": {} })), Format::V25);
     }
 
     #[test]

@@ -14,7 +14,7 @@ const INSIGHTS: &str = "/data/extensions/insights";
 /// The members of an insight in every module.
 const MEMBERS: [&str; 3] = ["text", "suggested_mapping", "evidence"];
 
-/// The rule of [`undeclared`]. The repair pass drops what breaks it.
+/// The rule of [`undeclared_members`]. The repair pass drops what breaks it.
 pub const UNDECLARED: &str = "undeclared";
 
 /// The most insights that any manifest may allow.
@@ -61,7 +61,7 @@ pub fn check(data: &Map<String, Value>, limit: Limit) -> Vec<Violation> {
 /// Returns the members below `extensions` that neither the envelope nor the module's schema declares: those of an insight,
 /// those beside the insights, and a null instead of them. (D-29)
 #[must_use]
-pub fn undeclared(data: &Map<String, Value>, declared: &OverflowMembers) -> Vec<Violation> {
+pub fn undeclared_members(data: &Map<String, Value>, declared: &OverflowMembers) -> Vec<Violation> {
     let found = |path: String| {
         let message = "expected no member that the schema does not declare";
         Violation::new(path, ErrorCode::SchemaValidationFailed, UNDECLARED, message)

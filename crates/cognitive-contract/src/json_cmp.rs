@@ -6,15 +6,16 @@ use serde_json::{Number, Value};
 
 /// Returns whether two values are deeply equal. `0` equals `0.0`, and the order of members is ignored.
 #[must_use]
-pub fn same(left: &Value, right: &Value) -> bool {
+pub fn deep_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => number_order(left, right) == Some(Ordering::Equal),
         (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| deep_equal(left, right))
         }
         (Value::Object(left), Value::Object(right)) => {
-            let is_in_right =
-                |(name, value): (&String, &Value)| right.get(name).is_some_and(|other| same(value, other));
+            let is_in_right = |(name, value): (&String, &Value)| {
+                right.get(name).is_some_and(|other| deep_equal(value, other))
+            };
             left.len() == right.len() && left.iter().all(is_in_right)
         }
         _ => left == right,
@@ -53,7 +54,7 @@ mod tests {
             (json!([1, { "a": 2.0 }]), json!([1.0, { "a": 2 }])),
             (json!({ "a": 1, "b": 2 }), json!({ "b": 2, "a": 1 })),
         ] {
-            assert!(same(&left, &right), "{left} {right}");
+            assert!(deep_equal(&left, &right), "{left} {right}");
         }
         for (left, right) in [
             (json!(1), json!(true)),
@@ -64,7 +65,7 @@ mod tests {
             (json!([1]), json!([1, 1])),
             (json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992_u64)),
         ] {
-            assert!(!same(&left, &right), "{left} {right}");
+            assert!(!deep_equal(&left, &right), "{left} {right}");
         }
     }
 

@@ -174,7 +174,7 @@ impl Module {
 
     /// Returns whether the module has no parts and its prompt calls no module.
     #[must_use]
-    pub fn stands_alone(&self) -> bool {
+    pub fn is_standalone(&self) -> bool {
         self.made_of.stands_alone
     }
 
@@ -200,7 +200,7 @@ impl Module {
     /// The failure for an input that violates the contract.
     pub(crate) fn refuse_input(&self, found: &[Violation]) -> Failure {
         let name = &self.manifest.name;
-        Failure::of_violations(ErrorCode::InvalidInput, found)
+        Failure::from_violations(ErrorCode::InvalidInput, found)
             .suggest(format!("Run `cogn info {name}` to see the module's input"))
             .suggest_remotely(format!("`GET /api/modules/{name}` shows the module's input"))
     }
@@ -221,10 +221,10 @@ impl Module {
             Enforcement::Full => self.schema_violations(value),
             Enforcement::EnvelopeOnly => Vec::new(),
         };
-        let undeclared = self.undeclared(value);
+        let undeclared = self.undeclared_members(value);
         found.retain(|each| undeclared.iter().all(|other| other.path != each.path));
         found.extend(undeclared);
-        found.extend(wordless(value));
+        found.extend(blank_failure_texts(value));
         // Fast path: most answers have no schema violation, so there is nothing to compare with.
         if found.is_empty() {
             found = envelope::check(value, self.strictness());
@@ -244,9 +244,9 @@ impl Module {
         found
     }
 
-    fn undeclared(&self, value: &Value) -> Vec<Violation> {
+    fn undeclared_members(&self, value: &Value) -> Vec<Violation> {
         let data = value.get("data").and_then(Value::as_object);
-        data.map(|data| insights::undeclared(data, self.contract.overflow())).unwrap_or_default()
+        data.map(|data| insights::undeclared_members(data, self.contract.overflow())).unwrap_or_default()
     }
 
     /// Parses a finished envelope of this module. An invalid one is returned with all its violations.
@@ -275,7 +275,8 @@ impl Module {
             .into_iter()
             .map(|violation| {
                 let message = "custom values are refused, because the module's enums are strict";
-                Violation::new(violation.path, ErrorCode::InvalidEnum, "strategy", message).below("/data")
+                Violation::new(violation.path, ErrorCode::InvalidEnum, "strategy", message)
+                    .with_prefix("/data")
             })
             .collect()
     }
@@ -350,7 +351,7 @@ impl Module {
 }
 
 /// Returns the violations of a failure whose code or message is blank, so that a person learns nothing from it. (D-29)
-fn wordless(value: &Value) -> impl Iterator<Item = Violation> {
+fn blank_failure_texts(value: &Value) -> impl Iterator<Item = Violation> {
     let error = value.get("error").filter(|_| value.get("ok") == Some(&Value::Bool(false)));
     ["code", "message"].into_iter().filter_map(move |member| {
         let text = error?.get(member)?.as_str()?;
@@ -382,7 +383,7 @@ fn place(violation: &Violation) -> (String, bool) {
 }
 
 fn judge(section: &Section, value: &Value, prefix: &str) -> impl Iterator<Item = Violation> {
-    Violation::find(section, value, Side::Output).into_iter().map(move |each| each.below(prefix))
+    Violation::find(section, value, Side::Output).into_iter().map(move |each| each.with_prefix(prefix))
 }
 
 /// Validates an error that the model returned. A code in another spelling of the same number is accepted.

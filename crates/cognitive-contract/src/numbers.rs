@@ -33,7 +33,7 @@ impl RoundedNumber {
     /// Returns the number at `path` if parsing would change it. `written` is in the number syntax of RFC 8259.
     #[must_use]
     pub fn detect(path: &str, written: &str) -> Option<Self> {
-        let fate = fate(written);
+        let fate = number_fate(written);
         let shown = crate::text::cut(written, SHOWN);
         (fate != NumberFate::Kept).then(|| Self {
             path: path.to_owned(),
@@ -45,11 +45,11 @@ impl RoundedNumber {
 
 /// Returns the numbers of a JSON text that parsing would change, at most the first twenty.
 #[must_use]
-pub fn rounded(text: &str) -> Vec<RoundedNumber> {
+pub fn rounded_numbers(text: &str) -> Vec<RoundedNumber> {
     let mut walk = NumberWalk { text: text.as_bytes(), at: 0 };
     // Fast path: hardly any text has such a number, so places are computed only after a match.
     while let Some(number) = walk.next_number() {
-        if fate(number) != NumberFate::Kept {
+        if number_fate(number) != NumberFate::Kept {
             return with_places(text);
         }
     }
@@ -65,7 +65,7 @@ pub fn refusal(text: &str) -> Option<Failure> {
         let message = format!("a number that loses precision: {}", number.written);
         Violation::new(number.path, code, "number", message)
     };
-    let found: Vec<Violation> = rounded(text).into_iter().map(violation).collect();
+    let found: Vec<Violation> = rounded_numbers(text).into_iter().map(violation).collect();
     let first = found.first()?;
     let message = format!("the input has {} at `{}`", first.message, first.path);
     let failure = Failure::new(code, message).with_detail("violations", json!(found));
@@ -79,7 +79,7 @@ enum NumberFate {
     Lost,
 }
 
-fn fate(written: &str) -> NumberFate {
+fn number_fate(written: &str) -> NumberFate {
     if written.len() <= SAFE_DIGITS && !written.contains(['e', 'E']) {
         return NumberFate::Kept;
     }
@@ -269,12 +269,13 @@ mod tests {
     fn d_10_places_are_pointers() {
         let text = r#"{"a": [1, {"b/c": 123456789012345678901234}], "d": "99999999999999999999999",
                        "e": {"f": 0.5, "g": [0, [1e-500]]}, "\u0068": -1e999}"#;
-        let found: Vec<_> = rounded(text).into_iter().map(|each| (each.path, each.overflows)).collect();
+        let found: Vec<_> =
+            rounded_numbers(text).into_iter().map(|each| (each.path, each.overflows)).collect();
         let expected = [("/a/1/b~1c", false), ("/e/g/1/0", false), ("/h", true)];
         assert_eq!(found, expected.map(|(path, overflows)| (path.to_owned(), overflows)));
-        assert!(rounded(r#"{"a": "123456789012345678901234", "b": 1.25}"#).is_empty());
-        assert!(rounded(r#"["never closed 123456789012345678901234"#).len() <= 1);
+        assert!(rounded_numbers(r#"{"a": "123456789012345678901234", "b": 1.25}"#).is_empty());
+        assert!(rounded_numbers(r#"["never closed 123456789012345678901234"#).len() <= 1);
         let many = format!("[{}]", vec!["123456789012345678901234"; 50].join(","));
-        assert_eq!(rounded(&many).len(), MAX_COUNT);
+        assert_eq!(rounded_numbers(&many).len(), MAX_COUNT);
     }
 }

@@ -35,7 +35,7 @@ impl ToolClass {
 
     /// The classes that well-known tool names belong to.
     #[must_use]
-    pub fn of_tool(name: &str) -> &'static [Self] {
+    pub fn for_tool(name: &str) -> &'static [Self] {
         match name {
             "write_file" => &[Self::FilesystemWrite],
             "shell" => &[Self::CodeExecution, Self::SideEffects],
@@ -76,14 +76,14 @@ impl ToolLaw<'_> {
     pub fn refusal(&self, tool: OfferedTool<'_>) -> Option<Failure> {
         let name = tool.name;
         let reason = if self.policies.tools {
-            self.listed_against(name).or_else(|| self.class_against(tool))?
+            self.list_denial(name).or_else(|| self.class_denial(tool))?
         } else {
             format!("the module allows no tools, the model asked for: `{name}`")
         };
         Some(Failure::new(ErrorCode::PermissionDenied, reason))
     }
 
-    fn listed_against(&self, name: &str) -> Option<String> {
+    fn list_denial(&self, name: &str) -> Option<String> {
         let listed = |list: &[String]| list.iter().any(|each| each == name);
         self.lists.iter().enumerate().find_map(|(above, tools)| {
             let who = if above == 0 { "the module" } else { "a calling module" };
@@ -97,8 +97,8 @@ impl ToolLaw<'_> {
         })
     }
 
-    fn class_against(&self, tool: OfferedTool<'_>) -> Option<String> {
-        let mut classes = ToolClass::of_tool(tool.name).iter().chain(tool.classes);
+    fn class_denial(&self, tool: OfferedTool<'_>) -> Option<String> {
+        let mut classes = ToolClass::for_tool(tool.name).iter().chain(tool.classes);
         let denied = classes.find(|class| policy(self.policies, **class) == Allow::Deny)?;
         Some(format!("policy denies {} for the tool: `{}`", denied.words(), tool.name))
     }

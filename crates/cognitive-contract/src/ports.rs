@@ -114,13 +114,13 @@ pub trait Provider: Send + Sync {
 
     /// Returns the request that it would send for a call, for display; `None` if it sends none. Each secret is
     /// replaced by the name of its variable.
-    fn rendered(&self, call: &ModelCall) -> Option<RenderedRequest> {
-        self.inner()?.rendered(call)
+    fn render_request(&self, call: &ModelCall) -> Option<RenderedRequest> {
+        self.inner()?.render_request(call)
     }
 
     /// Returns whether requests stay on this machine.
-    fn stays_here(&self) -> bool {
-        self.inner().map_or_else(|| self.destination().is_none(), Provider::stays_here)
+    fn is_local(&self) -> bool {
+        self.inner().map_or_else(|| self.destination().is_none(), Provider::is_local)
     }
 
     /// Calls the model. Text and attempts go to `sink` as they happen; the summary follows at the end.
@@ -144,7 +144,7 @@ impl Destination {
     /// Returns the model in the form of records and statistics: `provider/model`, or the provider alone if no
     /// model is set.
     #[must_use]
-    pub fn asked(&self, provider: &str) -> String {
+    pub fn model_label(&self, provider: &str) -> String {
         self.model.as_ref().map_or_else(|| provider.to_owned(), |model| format!("{provider}/{model}"))
     }
 }
@@ -264,7 +264,7 @@ pub trait CallSink: Send {
 
     /// Records how the following text is bound to the contract. Providers that do not report it never call
     /// this.
-    fn bound(&mut self, _: DecodeMode) {}
+    fn decode_mode(&mut self, _: DecodeMode) {}
 
     /// Called before a provider repeats a request, to ask for permission. The runtime has already permitted the
     /// first request. After an error nothing is sent, and the call ends with that error.

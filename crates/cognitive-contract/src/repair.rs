@@ -214,7 +214,7 @@ fn match_enums(reply: &mut Map<String, Value>, found: &[Violation], repairs: &mu
 }
 
 /// Restores a changed or dropped value at its place.
-pub fn put_back(reply: &mut Map<String, Value>, path: &str, before: Value) {
+pub fn restore_value(reply: &mut Map<String, Value>, path: &str, before: Value) {
     if let Some((above, name)) = holder(reply, path) {
         above.insert(name, before);
     } else if let Some(place) = place(reply, path) {

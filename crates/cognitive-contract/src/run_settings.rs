@@ -112,7 +112,7 @@ impl RunSettings {
 
     /// Returns these options, with `below` for the members that are absent. The more specific source is `self`. (D-33)
     #[must_use]
-    pub fn over(self, below: Self) -> Self {
+    pub fn or(self, below: Self) -> Self {
         // Without `..`: a new option does not compile until it is merged here.
         let Self {
             timeout,
@@ -146,14 +146,14 @@ impl RunSettings {
 
     /// Returns these options as another party may set them: a limit of `operator` can be tightened and not loosened. (D-33)
     #[must_use]
-    pub fn within(self, operator: Self) -> Self {
+    pub fn limited_by(self, operator: Self) -> Self {
         let operator_timeout = operator.timeout.unwrap_or(DEFAULT_TIMEOUT);
         let operator_calls = operator.max_calls.unwrap_or(DEFAULT_MAX_CALLS);
         Self {
             timeout: self.timeout.map(|asked| asked.min(operator_timeout)),
             max_calls: self.max_calls.map(|asked| asked.min(operator_calls)),
-            max_cost: least(self.max_cost, operator.max_cost),
-            max_output_tokens: least(self.max_output_tokens, operator.max_output_tokens),
+            max_cost: smaller_limit(self.max_cost, operator.max_cost),
+            max_output_tokens: smaller_limit(self.max_output_tokens, operator.max_output_tokens),
             strict_parse: operator.strict_parse.filter(|strict| *strict).or(self.strict_parse),
             enforcement: operator.enforcement,
             ..self
@@ -204,7 +204,7 @@ impl RunSettings {
 
     /// The schemas that are enforced.
     #[must_use]
-    pub fn enforced(&self) -> Enforcement {
+    pub fn enforcement(&self) -> Enforcement {
         self.enforcement.unwrap_or_default()
     }
 }
@@ -268,7 +268,7 @@ pub mod flags {
 }
 
 /// The smaller of two limits. A limit that is absent does not limit.
-fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+fn smaller_limit<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
@@ -287,7 +287,7 @@ mod tests {
     fn the_more_specific_source_wins_member_by_member() {
         let request = RunSettings { reask: Some(0), receipt: Some(false), ..RunSettings::default() };
         let module = RunSettings { reask: Some(2), seed: Some(7), ..RunSettings::default() };
-        let decided = request.over(module);
+        let decided = request.or(module);
         assert_eq!((decided.reask, decided.receipt, decided.seed), (Some(0), Some(false), Some(7)));
         assert_eq!(decided.call_timeout(), DEFAULT_TIMEOUT);
     }
@@ -337,10 +337,10 @@ mod tests {
             reask: Some(3),
             ..RunSettings::default()
         };
-        let decided = asked.within(operator).over(operator);
+        let decided = asked.limited_by(operator).or(operator);
         assert_eq!((decided.call_timeout(), decided.call_limit()), (DEFAULT_TIMEOUT, DEFAULT_MAX_CALLS));
         assert_eq!((decided.max_cost, decided.max_output_tokens), (money("1"), Some(50)));
-        assert!(decided.is_strict() && decided.enforced() == Enforcement::Full);
+        assert!(decided.is_strict() && decided.enforcement() == Enforcement::Full);
         assert_eq!(decided.reasks(), 3, "no limit, so the request decides");
     }
 }

@@ -6,10 +6,10 @@ use std::time::SystemTime;
 /// Receives finished spans. Must not block or fail: spans that it cannot accept are counted and dropped.
 pub trait SpanSink: Send + Sync {
     /// Receives a finished span.
-    fn finished(&self, span: Span);
+    fn record_span(&self, span: Span);
 
     /// Returns the number of spans dropped so far.
-    fn lost(&self) -> u64;
+    fn lost_spans(&self) -> u64;
 }
 
 /// One unit of work.
@@ -96,7 +96,7 @@ impl Span {
 
     /// Marks the work as failed, with an error code (`error.type`).
     #[must_use]
-    pub fn failed(mut self, code: impl Into<String>) -> Self {
+    pub fn with_error(mut self, code: impl Into<String>) -> Self {
         self.failed = true;
         self.text("error.type", code)
     }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-pub use cognitive_schema::text::{cut, escaped, fits, pointer, type_word};
+pub use cognitive_schema::text::{cut, escape, fits, pointer, type_word};
 
 /// Converts bytes into lower-case hexadecimal digits.
 #[must_use]
@@ -82,7 +82,7 @@ pub fn acts_on_terminal(letter: char) -> bool {
 
 /// Escapes every character that would affect a terminal, such as `\u001b`.
 #[must_use]
-pub fn written_out(text: &str) -> Cow<'_, str> {
+pub fn escape_controls(text: &str) -> Cow<'_, str> {
     if !text.contains(acts_on_terminal) {
         return Cow::Borrowed(text);
     }
@@ -103,8 +103,8 @@ mod tests {
     // MEDIA-019
     #[test]
     fn a_terminal_has_nothing_to_obey() {
-        assert_eq!(written_out("a\u{1b}[31mb\u{9b}c\u{202e}d"), "a\\u001b[31mb\\u009bc\\u202ed");
-        assert_eq!(written_out("é"), "é");
+        assert_eq!(escape_controls("a\u{1b}[31mb\u{9b}c\u{202e}d"), "a\\u001b[31mb\\u009bc\\u202ed");
+        assert_eq!(escape_controls("é"), "é");
     }
 
     #[test]

@@ -71,14 +71,14 @@ impl ToolSpec {
 
     /// Sets the timeout of one call.
     #[must_use]
-    pub fn within(mut self, timeout: Duration) -> Self {
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
     /// Sets the resources it accesses.
     #[must_use]
-    pub fn needing(mut self, needs: &[ToolClass]) -> Self {
+    pub fn with_needs(mut self, needs: &[ToolClass]) -> Self {
         self.needs = needs.to_vec();
         self
     }
@@ -186,7 +186,7 @@ impl ToolBox {
     /// Adds a tool without checking it. Only for tools that a test adds by [`with`](Self::with). The schema is
     /// compiled at the first call, so unused tools cost nothing.
     #[must_use]
-    pub fn trusting(mut self, tool: impl Tool + 'static) -> Self {
+    pub fn with_trusted(mut self, tool: impl Tool + 'static) -> Self {
         let spec = tool.spec();
         self.keep(Arc::new(tool), spec, OnceLock::new());
         self
@@ -199,9 +199,9 @@ impl ToolBox {
 
     /// Returns the tools that the rules allow, sorted by name.
     #[must_use]
-    pub fn offered(&self, law: &ToolLaw<'_>) -> Vec<Arc<ToolSpec>> {
+    pub fn offered_tools(&self, law: &ToolLaw<'_>) -> Vec<Arc<ToolSpec>> {
         let specs = self.tools.values().map(|kept| &kept.spec);
-        specs.filter(|spec| law.refusal(asked(spec)).is_none()).map(Arc::clone).collect()
+        specs.filter(|spec| law.refusal(tool_question(spec)).is_none()).map(Arc::clone).collect()
     }
 
     /// Returns the description of a tool.
@@ -234,7 +234,7 @@ impl ToolBox {
 
 /// Converts a description into the form that the policy rules check.
 #[must_use]
-pub fn asked(spec: &ToolSpec) -> Asked<'_> {
+pub fn tool_question(spec: &ToolSpec) -> Asked<'_> {
     Asked { name: &spec.name, classes: &spec.needs }
 }
 
@@ -249,7 +249,7 @@ fn arguments(spec: &ToolSpec) -> Result<Section, ToolBoxError> {
     if spec.parameters.get("type").and_then(Value::as_str) != Some("object") {
         return Err(bad("`type` must be `object`".to_owned()));
     }
-    Section::alone(&spec.parameters).map_err(|problems| {
+    Section::standalone(&spec.parameters).map_err(|problems| {
         bad(problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>().join("; "))
     })
 }

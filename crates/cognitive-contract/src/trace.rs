@@ -103,7 +103,7 @@ impl<'a> PartEvent<'a> {
 impl Trace {
     /// The trace of a module that did not finish.
     #[must_use]
-    pub fn unfinished(module: &str, outcome: PartState) -> Self {
+    pub fn unfinished_trace(module: &str, outcome: PartState) -> Self {
         Self {
             module: module.to_owned(),
             version: String::new(),
@@ -137,13 +137,13 @@ impl Trace {
             confidence: Some(envelope.meta().confidence.get()),
             risk: Some(envelope.meta().risk.level().word().to_owned()),
             usage,
-            ..Self::unfinished(module, outcome)
+            ..Self::unfinished_trace(module, outcome)
         }
     }
 
     /// Sets the reason why the module was not run.
     #[must_use]
-    pub fn because(mut self, reason: Option<String>) -> Self {
+    pub fn with_reason(mut self, reason: Option<String>) -> Self {
         self.because = reason;
         self
     }
@@ -169,7 +169,7 @@ mod tests {
         let envelope = Failure::new(ErrorCode::Timeout, "secret words").into_envelope();
         let usage = Some(Usage::new(3, 1));
         let part = Trace::from_envelope("part", "1.0.0", &envelope, 2.5, usage);
-        let whole = Trace::unfinished("whole", PartState::Cancelled).with_parts(vec![part]);
+        let whole = Trace::unfinished_trace("whole", PartState::Cancelled).with_parts(vec![part]);
         let shown = serde_json::to_value(&whole).unwrap();
         assert_eq!(shown["outcome"], "cancelled");
         assert_eq!(shown["parts"][0]["code"], "E2002");

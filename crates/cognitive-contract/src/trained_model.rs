@@ -101,7 +101,7 @@ impl StateRow {
     /// Returns the row as it is after writing and reading. Training then computes with the same numbers as
     /// later readers.
     #[must_use]
-    pub fn rounded(&self) -> Self {
+    pub fn round_trip(&self) -> Self {
         let scale = self.scale();
         Self { offset: self.offset, numbers: self.steps(scale).map(|step| f32::from(step) * scale).collect() }
     }
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     fn trained() -> TrainedModel {
-        let row = StateRow { offset: 0.25, numbers: vec![1.0, -0.5, 0.001] }.rounded();
+        let row = StateRow { offset: 0.25, numbers: vec![1.0, -0.5, 0.001] }.round_trip();
         let reads = StateReader { layer: 3, classes: vec!["a".to_owned(), "b".to_owned()], rows: vec![row] };
         let curve = TrainedCurve { slope: 1.0, offset: 0.5 };
         let head = TrainedHead {
@@ -275,9 +275,9 @@ mod tests {
     fn numbers_are_as_near_as_a_thirtythousandth_of_the_largest() {
         let row = StateRow { offset: 0.0, numbers: vec![2.0, -1.999, 0.0, 1e-9] };
         let near = |(one, other): (&f32, &f32)| (one - other).abs() <= 2.0 / LARGEST;
-        assert!(row.numbers.iter().zip(&row.rounded().numbers).all(near));
+        assert!(row.numbers.iter().zip(&row.round_trip().numbers).all(near));
         let nothing = StateRow { offset: 0.0, numbers: vec![0.0; 3] };
-        assert_eq!(nothing.rounded(), nothing);
+        assert_eq!(nothing.round_trip(), nothing);
     }
 
     #[test]

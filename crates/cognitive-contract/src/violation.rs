@@ -83,7 +83,7 @@ impl Violation {
 
     /// Returns the same violation with `prefix` put before its path.
     #[must_use]
-    pub fn below(mut self, prefix: &str) -> Self {
+    pub fn with_prefix(mut self, prefix: &str) -> Self {
         self.path.insert_str(0, prefix);
         self
     }

@@ -69,13 +69,13 @@ pub(crate) fn admit(
     }
     // Preflight requests of browsers carry no key; only `preflight` answers them.
     let is_preflight = *method == Method::OPTIONS && headers.contains_key(header::ORIGIN);
-    let known = if is_preflight { None } else { known(shared, request, login)? };
+    let known = if is_preflight { None } else { identify_client(shared, request, login)? };
     match known {
         Some(admitted) => within_roles(access, admitted),
         None if is_preflight || access == Some(OperationAccess::Open) => {
             Ok(AdmittedClient { name: Arc::clone(&peer.name), roles: Roles::NONE, is_known: false })
         }
-        None => Err(Box::new(unknown())),
+        None => Err(Box::new(unknown_client())),
     }
 }
 
@@ -116,7 +116,7 @@ fn shows_past_runs(access: Option<OperationAccess>) -> bool {
 }
 
 /// The response to a client without a valid key.
-pub(crate) fn unknown() -> Response<Body> {
+pub(crate) fn unknown_client() -> Response<Body> {
     let failure = Failure::new(ErrorCode::PermissionDenied, "a valid API key is required")
         .suggest("Send `Authorization: Bearer KEY`");
     let mut response = response::failure_as(StatusCode::UNAUTHORIZED, failure);
@@ -129,12 +129,12 @@ pub(crate) async fn wrong_key(shared: &AppState, address: &str) -> Response<Body
     if let Some(pause) = shared.logins.wrong_key(address, Instant::now()) {
         tokio::time::sleep(pause).await;
     }
-    unknown()
+    unknown_client()
 }
 
 /// Returns the holder of the key or the cookie of a request. A key takes precedence over a cookie. A cookie never
 /// opens a WebSocket and is ignored for agents.
-fn known(
+fn identify_client(
     shared: &AppState,
     request: &Request,
     login: Option<Login>,
@@ -169,7 +169,7 @@ pub(crate) fn shown_key(request: &Request) -> Option<&str> {
 pub(crate) fn cookie(shared: &AppState, request: &Request) -> Option<String> {
     let is_for_pages = !matches!(request.uri().path(), "/ws" | "/mcp");
     let counts = is_for_pages && !shared.config.keys.is_empty() && shown_key(request).is_none();
-    logins::shown(request.headers()).filter(|_| counts).map(str::to_owned)
+    logins::cookie_secret(request.headers()).filter(|_| counts).map(str::to_owned)
 }
 
 /// Returns whether a request with a login cookie was sent by our own page. Reads may come from anywhere, since no

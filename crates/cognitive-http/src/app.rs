@@ -149,7 +149,7 @@ impl App {
 
     /// Returns the routes, for use in another server or in tests without a socket.
     pub fn router(&self) -> Router {
-        crate::routes::guarded(Arc::clone(&self.0))
+        crate::routes::guarded_router(Arc::clone(&self.0))
     }
 
     /// Stops accepting work and waits for runs in flight, up to the configured time. Then ends each stream with an
@@ -162,7 +162,7 @@ impl App {
             }
         };
         if tokio::time::timeout(self.0.config.drain, gone).await.is_err() {
-            self.0.sessions.cancel_all(&shutting_down(ErrorCode::StreamInterrupted));
+            self.0.sessions.cancel_all(&shutdown_failure(ErrorCode::StreamInterrupted));
             self.0.ending.send_replace(true);
         }
         self.0.mcp.close();
@@ -182,7 +182,7 @@ impl AppState {
     }
 
     /// Counts a sync run until the guard is dropped, so that shutdown waits for it.
-    pub(crate) fn busy(self: &Arc<Self>) -> InFlightGuard {
+    pub(crate) fn count_run(self: &Arc<Self>) -> InFlightGuard {
         self.busy.fetch_add(1, Ordering::SeqCst);
         InFlightGuard(Arc::clone(self))
     }
@@ -193,12 +193,12 @@ impl AppState {
     }
 
     /// Resolves when the time for runs in flight is over during shutdown.
-    pub(crate) async fn time_is_up(&self) -> Failure {
+    pub(crate) async fn shutdown_deadline(&self) -> Failure {
         let mut ending = self.ending.subscribe();
         if ending.wait_for(|ending| *ending).await.is_err() {
             return std::future::pending().await;
         }
-        shutting_down(ErrorCode::ProviderUnavailable)
+        shutdown_failure(ErrorCode::ProviderUnavailable)
     }
 }
 
@@ -212,7 +212,9 @@ impl Drop for InFlightGuard {
 }
 
 /// The failure for a run that ends or is refused because the server stops.
-pub(crate) fn shutting_down(code: ErrorCode) -> Failure {
+pub(crate) fn shutdown_failure(code: ErrorCode) -> Failure {
     // The server stops, not the provider behind it.
-    Failure::new(code, "the server is shutting down").blaming(Blame::Runtime).suggest("Try again in a moment")
+    Failure::new(code, "the server is shutting down")
+        .with_blame(Blame::Runtime)
+        .suggest("Try again in a moment")
 }

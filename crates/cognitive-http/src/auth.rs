@@ -17,7 +17,7 @@ use tower_service::Service;
 use crate::admission::{AdmittedClient, RefusedClient, admit, cookie, is_limited, shown_key, wrong_key};
 use crate::app::AppState;
 use crate::config::AccessRecord;
-use crate::connection_limit::house;
+use crate::connection_limit::client_network;
 use crate::header_names;
 use crate::operations::{self, OperationAccess};
 use crate::response;
@@ -69,7 +69,8 @@ impl Peer {
     /// Created once for all requests of a connection.
     pub(crate) fn new(address: Option<IpAddr>) -> Self {
         // Loopback has many addresses but is one client.
-        let name = address.map(|address| if address.is_loopback() { house(address) } else { address });
+        let name =
+            address.map(|address| if address.is_loopback() { client_network(address) } else { address });
         Self { address, name: name.map_or_else(|| NOBODY.into(), |name| name.to_string().into()) }
     }
 
@@ -104,7 +105,7 @@ pub(crate) async fn guard(
         started,
         status: GONE,
     };
-    let unanswered = shared.asked(trace.sampled, || SpanRequest {
+    let unanswered = shared.trace_request(trace.sampled, || SpanRequest {
         trace: Arc::clone(&trace),
         method: method.clone(),
         path: request.uri().path().to_owned(),
@@ -156,7 +157,7 @@ pub(crate) async fn guard(
     complete(&shared, origin.as_ref(), &trace, &mut response);
     line.status = response.status().as_u16();
     drop(line);
-    unanswered.answered(response)
+    unanswered.trace_response(response)
 }
 
 /// The logged status of a request whose client disconnected before the response.
@@ -175,7 +176,7 @@ struct AccessLine<'a> {
 
 impl Drop for AccessLine<'_> {
     fn drop(&mut self) {
-        self.shared.metrics.answered(self.status);
+        self.shared.metrics.count_response(self.status);
         if let Some((log, path)) = self.shared.config.log.as_ref().zip(self.path.as_ref()) {
             log(&AccessRecord {
                 method: self.method.to_string(),

@@ -54,7 +54,7 @@ impl Default for AuthorQueue {
 impl AuthorQueue {
     /// Waits until work of this key may run. (E4002)
     pub(crate) async fn enter(&self, key: &Arc<str>) -> Result<AuthorPlace, Failure> {
-        let queue = self.of_key(key);
+        let queue = self.for_key(key);
         let busy = || too_much("too many requests for module files at once", Duration::from_secs(1));
         let present = queue.present.try_acquire_owned().map_err(|_| busy())?;
         let places = timeout(PATIENCE, async {
@@ -68,7 +68,7 @@ impl AuthorQueue {
         }
     }
 
-    fn of_key(&self, key: &Arc<str>) -> KeyQueue {
+    fn for_key(&self, key: &Arc<str>) -> KeyQueue {
         let mut by_key = self.by_key.lock();
         if by_key.len() > MANY {
             by_key.retain(|_, queue| queue.present.available_permits() < MOST);

@@ -35,7 +35,7 @@ impl Default for Catalog {
 }
 
 impl Catalog {
-    fn with_seen<T>(&self, act: impl FnOnce(&mut HashSet<String>) -> T) -> T {
+    fn with_seen_sessions<T>(&self, act: impl FnOnce(&mut HashSet<String>) -> T) -> T {
         act(&mut self.seen.lock())
     }
 }
@@ -89,10 +89,10 @@ impl AppState {
         if !is_plain_name(name) || !self.offers(name) {
             return Err(no_module(name));
         }
-        if self.catalog.with_seen(|seen| seen.contains(name)) {
+        if self.catalog.with_seen_sessions(|seen| seen.contains(name)) {
             let found = self.host.modules.module(name);
             if found.is_err() {
-                self.catalog.with_seen(|seen| seen.remove(name));
+                self.catalog.with_seen_sessions(|seen| seen.remove(name));
             }
             return found;
         }
@@ -100,7 +100,7 @@ impl AppState {
         let found =
             run_blocking(self, &self.catalog.searches, move |shared| shared.host.modules.module(&wanted))
                 .await??;
-        self.catalog.with_seen(|seen| {
+        self.catalog.with_seen_sessions(|seen| {
             if seen.len() < NAMES {
                 seen.insert(name.to_owned());
             }

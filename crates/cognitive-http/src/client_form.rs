@@ -69,11 +69,13 @@ impl ClientForm<'_> {
                 branches.iter().map(|branch| branch.get("const").cloned()).collect();
             if let Some(words) = words.filter(|words| !words.is_empty()) {
                 let listed = members.get("description").map(|text| ("description".to_owned(), text.clone()));
-                return Some(typed(listed.into_iter().chain([("enum".to_owned(), words.into())]).collect()));
+                return Some(with_implied_types(
+                    listed.into_iter().chain([("enum".to_owned(), words.into())]).collect(),
+                ));
             }
             return self.choice(branches, members.get("description"));
         }
-        Some(typed(self.keywords(members)))
+        Some(with_implied_types(self.keywords(members)))
     }
 
     /// Rewrites a choice as `anyOf`: branches may overlap after the keywords that distinguish them are dropped.
@@ -134,14 +136,14 @@ fn is_custom_value(members: &Map<String, Value>) -> bool {
 }
 
 /// Adds the types that follow from the other keywords.
-fn typed(mut form: Map<String, Value>) -> Value {
+fn with_implied_types(mut form: Map<String, Value>) -> Value {
     if form.contains_key("const") {
         // With an explicit type, generators use the type and ignore the value.
         form.shift_remove("type");
         return Value::Object(form);
     }
     if let Some(Value::Array(values)) = form.get("enum").cloned() {
-        return listed(form, &values);
+        return enum_form(form, &values);
     }
     if !form.contains_key("type") {
         let word = if form.contains_key("properties") {
@@ -176,7 +178,7 @@ fn without_const(mut form: Value) -> Value {
 }
 
 /// Adds the type of an enum. Generators support one type at a time, so an enum of several types becomes a choice.
-fn listed(mut form: Map<String, Value>, values: &[Value]) -> Value {
+fn enum_form(mut form: Map<String, Value>, values: &[Value]) -> Value {
     let mut types: Vec<&str> = Vec::new();
     for value in values {
         let word = type_word(value);

@@ -27,7 +27,7 @@ pub(crate) fn query<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
 }
 
 /// Returns a reference to a named schema.
-pub(crate) fn named(name: &str) -> Value {
+pub(crate) fn schema_reference(name: &str) -> Value {
     reference("schemas", name)
 }
 
@@ -60,7 +60,7 @@ impl Components {
     /// Returns the parameters of a query: names and schemas.
     pub(crate) fn query(&mut self, add: AddSchema) -> Vec<(String, Value)> {
         let mut schema = add(&mut self.requests);
-        absent_not_null(&mut schema);
+        describe_absent(&mut schema);
         let members = schema.get("properties").and_then(Value::as_object);
         let forms = members.into_iter().flatten().map(|(name, member)| (name.clone(), client_form(member)));
         forms.collect()
@@ -97,12 +97,12 @@ pub fn client_types() -> Map<String, Value> {
 }
 
 fn settings() -> SchemaSettings {
-    SchemaSettings::draft2020_12().with_transform(RecursiveTransform(absent_not_null))
+    SchemaSettings::draft2020_12().with_transform(RecursiveTransform(describe_absent))
 }
 
 /// Describes optional members as absent, not as null, and leaves out what generators misread: they take a member with
 /// a default for a required one.
-fn absent_not_null(schema: &mut Schema) {
+fn describe_absent(schema: &mut Schema) {
     let Some(members) = schema.as_object_mut() else { return };
     members.shift_remove("default");
     members.shift_remove("enumDescriptions");

@@ -46,13 +46,13 @@ impl ApiKey {
     }
 
     /// Returns a proof that a login was created with this key. Only servers with the same key can compute it.
-    pub(crate) fn vouch(&self, login: &[u8; 32]) -> String {
+    pub(crate) fn login_proof(&self, login: &[u8; 32]) -> String {
         hex(&Sha256::new().chain_update(b"cogn login").chain_update(self.hash).chain_update(login).finalize())
     }
 
     /// Returns whether `said` is the proof for a login.
-    pub(crate) fn has_vouched(&self, login: &[u8; 32], said: &str) -> bool {
-        self.vouch(login).as_bytes().ct_eq(said.as_bytes()).into()
+    pub(crate) fn is_login_proof(&self, login: &[u8; 32], said: &str) -> bool {
+        self.login_proof(login).as_bytes().ct_eq(said.as_bytes()).into()
     }
 
     /// Finds the key that a client shows. Compares all keys in constant time, so that timing reveals nothing about a

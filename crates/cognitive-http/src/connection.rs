@@ -47,12 +47,12 @@ impl<S: Link> Wire<S> {
     }
 
     /// Handles the outcome of a write: records progress or checks the deadline.
-    fn tried(
+    fn record_write(
         &mut self,
         context: &mut Context<'_>,
         tried: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        let outcome = self.pace.tried(context, tried);
+        let outcome = self.pace.record_write(context, tried);
         self.silent |= matches!(&outcome, Poll::Ready(Err(_)));
         outcome
     }
@@ -79,7 +79,7 @@ impl<S: Link> AsyncWrite for Wire<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let tried = self.stream()?.poll_write(context, bytes);
-        self.tried(context, tried)
+        self.record_write(context, tried)
     }
 
     fn poll_write_vectored(
@@ -88,7 +88,7 @@ impl<S: Link> AsyncWrite for Wire<S> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let tried = self.stream()?.poll_write_vectored(context, parts);
-        self.tried(context, tried)
+        self.record_write(context, tried)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -29,7 +29,7 @@ impl AddressConnections {
         if self.most == 0 {
             return Some(ConnectionPermit(None));
         }
-        let house = house(address);
+        let house = client_network(address);
         let mut by_address = self.by_address.lock();
         let count = by_address.entry(house).or_default();
         if *count >= self.most {
@@ -55,7 +55,7 @@ impl Drop for ConnectionPermit {
 
 /// Reduces an address to the part that distinguishes clients. An IPv6 customer usually gets a network of 2⁶⁴
 /// addresses, and all loopback addresses belong to this machine.
-pub(crate) fn house(address: IpAddr) -> IpAddr {
+pub(crate) fn client_network(address: IpAddr) -> IpAddr {
     let address = address.to_canonical();
     if address.is_loopback() {
         return Ipv4Addr::LOCALHOST.into();
@@ -87,7 +87,7 @@ mod tests {
         assert!(per_address.admit(address("2001:db8::3")).is_none());
         assert!(per_address.admit(address("2001:db8:0:1::1")).is_some());
         for local in ["127.0.0.1", "127.0.0.2", "127.255.255.254", "::1", "::ffff:127.0.0.9"] {
-            assert_eq!(house(address(local)), address("127.0.0.1"), "{local}");
+            assert_eq!(client_network(address(local)), address("127.0.0.1"), "{local}");
         }
         assert!(AddressConnections::new(0).admit(address("10.0.0.1")).is_some());
     }

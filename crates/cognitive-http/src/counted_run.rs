@@ -30,14 +30,14 @@ impl<'a> CountedRun<'a> {
         Self { shared, host, module, started: Instant::now(), was_asked, is_over: false }
     }
 
-    pub(crate) fn ended(mut self, envelope: &Envelope) {
+    pub(crate) fn finish(mut self, envelope: &Envelope) {
         self.is_over = true;
         self.count(envelope);
     }
 
     fn count(&self, envelope: &Envelope) {
-        let asked = asked_model(self.host, self.module, self.was_asked, envelope);
-        self.shared.metrics.ran(self.module, envelope, asked.as_deref(), self.started.elapsed());
+        let asked = called_model(self.host, self.module, self.was_asked, envelope);
+        self.shared.metrics.count_run(self.module, envelope, asked.as_deref(), self.started.elapsed());
     }
 }
 
@@ -58,7 +58,7 @@ impl EventSink for ModelCallFlag<'_> {
 }
 
 /// Returns the model of a run that called one, if its envelope names none.
-pub(crate) fn asked_model(
+pub(crate) fn called_model(
     host: &Host,
     module: &str,
     was_asked: &AtomicBool,
@@ -68,13 +68,16 @@ pub(crate) fn asked_model(
         return None;
     }
     let provider = &host.models_for(module).first;
-    was_asked.load(Ordering::Relaxed).then(|| provider.destination())?.map(|to| to.asked(provider.name()))
+    was_asked
+        .load(Ordering::Relaxed)
+        .then(|| provider.destination())?
+        .map(|to| to.model_label(provider.name()))
 }
 
 impl Drop for CountedRun<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            let envelope = Failure::cancelled("the client disconnected").into_envelope();
+            let envelope = Failure::cancellation("the client disconnected").into_envelope();
             self.count(&envelope);
         }
     }

@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, Response, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cognitive_contract::media::{
-    EmbeddedMedia, KeptUpload, MediaLocation, MediaType, NewUpload, UploadReader, embedded, refer,
+    EmbeddedMedia, KeptUpload, MediaLocation, MediaType, NewUpload, UploadReader, embedded_media, refer,
 };
 use cognitive_contract::{Envelope, ErrorCode, Failure, Warning};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ pub(crate) async fn publish(shared: &AppState, owner: &str, asked: MediaOut, env
     if asked != MediaOut::Url {
         return;
     }
-    let media: Vec<Medium> = embedded(envelope).iter().map(Medium::decode).collect();
+    let media: Vec<Medium> = embedded_media(envelope).iter().map(Medium::decode).collect();
     for medium in media {
         let place = medium.place.clone();
         match keep(shared, owner, medium).await {

@@ -132,7 +132,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                 return Ok(None);
             }
             if let Some(current) = self.current.take()
-                && let Some(received) = self.finished(current)?
+                && let Some(received) = self.finish_frame(current)?
             {
                 return Ok(Some(received));
             }
@@ -180,11 +180,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     }
 
     /// Returns the message or control frame that this frame completes, if any.
-    fn finished(&mut self, frame: PartialFrame) -> Result<Option<ClientFrame>, BrokenFrame> {
+    fn finish_frame(&mut self, frame: PartialFrame) -> Result<Option<ClientFrame>, BrokenFrame> {
         match frame.head.kind {
             PING => return Ok(Some(ClientFrame::Ping(frame.payload))),
             PONG => return Ok(Some(ClientFrame::Pong)),
-            CLOSE => return goodbye(frame.payload).map(|payload| Some(ClientFrame::Close(payload))),
+            CLOSE => return close_payload(frame.payload).map(|payload| Some(ClientFrame::Close(payload))),
             _ => {}
         }
         let Some(message) = self.message.take_if(|_| frame.head.is_final) else { return Ok(None) };
@@ -252,7 +252,7 @@ fn unmask(bytes: &mut [u8], mut mask: [u8; 4], place: usize) {
 }
 
 /// Validates the payload of a client's close frame.
-fn goodbye(payload: Vec<u8>) -> Result<Vec<u8>, BrokenFrame> {
+fn close_payload(payload: Vec<u8>) -> Result<Vec<u8>, BrokenFrame> {
     let [high, low, reason @ ..] = payload.as_slice() else {
         return if payload.is_empty() { Ok(payload) } else { Err(BrokenFrame::Frame) };
     };
@@ -275,7 +275,7 @@ pub(crate) enum ServerFrame {
 
 impl ServerFrame {
     /// Creates a close frame with a code and a reason.
-    pub(crate) fn goodbye(code: u16, reason: &str) -> Self {
+    pub(crate) fn close_frame(code: u16, reason: &str) -> Self {
         Self::Close([&code.to_be_bytes()[..], reason.as_bytes()].concat())
     }
 }
@@ -457,7 +457,7 @@ mod tests {
             assert_eq!((written.len(), written[0]), (length + head, FINAL | TEXT));
         }
         let mut written = Vec::new();
-        write(&mut written, ServerFrame::goodbye(1001, "bye")).await.unwrap();
+        write(&mut written, ServerFrame::close_frame(1001, "bye")).await.unwrap();
         assert_eq!(written, [FINAL | CLOSE, 5, 3, 233, b'b', b'y', b'e']);
     }
 }

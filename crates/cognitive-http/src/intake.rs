@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use http_body::Body as _;
 use serde_json::Value;
 
-use crate::app::{AppState, shutting_down};
+use crate::app::{AppState, shutdown_failure};
 use crate::memory_budget::MemoryClaim;
 use crate::response;
 
@@ -35,7 +35,7 @@ pub(crate) async fn body_of(
     claim: &mut MemoryClaim,
 ) -> Result<Vec<u8>, Box<Response<Body>>> {
     if *shared.draining.borrow() {
-        let failure = shutting_down(ErrorCode::ProviderUnavailable);
+        let failure = shutdown_failure(ErrorCode::ProviderUnavailable);
         return Err(Box::new(response::failure_as(StatusCode::SERVICE_UNAVAILABLE, failure)));
     }
     if !is_json(headers) {
@@ -47,18 +47,18 @@ pub(crate) async fn body_of(
     if body.size_hint().lower() > limit as u64 {
         return Err(Box::new(response::failure(too_large("body", limit))));
     }
-    match tokio::time::timeout(shared.config.read_timeout, collected(body, limit, claim)).await {
+    match tokio::time::timeout(shared.config.read_timeout, collect_body(body, limit, claim)).await {
         Ok(outcome) => outcome.map_err(|failure| Box::new(response::failure(failure))),
         Err(_) => {
-            let failure =
-                Failure::new(ErrorCode::Timeout, "the body did not arrive in time").blaming(Blame::Runtime);
+            let failure = Failure::new(ErrorCode::Timeout, "the body did not arrive in time")
+                .with_blame(Blame::Runtime);
             Err(Box::new(response::failure_as(StatusCode::REQUEST_TIMEOUT, failure)))
         }
     }
 }
 
 /// Collects the bytes of a body. Memory is reserved as bytes arrive, never by the announced length.
-async fn collected(body: Body, limit: usize, claim: &mut MemoryClaim) -> Result<Vec<u8>, Failure> {
+async fn collect_body(body: Body, limit: usize, claim: &mut MemoryClaim) -> Result<Vec<u8>, Failure> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
     let mut bytes = Vec::new();
     let mut pieces = body.into_data_stream();
@@ -98,7 +98,7 @@ pub(crate) async fn read<T: Send + 'static>(
     let most = shared.config.body_limit.saturating_mul(DENSEST);
     let is_long = bytes.len() > LONG;
     let work = move || {
-        claim.grow(memory_estimate::within(&bytes, most)?)?;
+        claim.grow(memory_estimate::estimate_within(&bytes, most)?)?;
         Ok((text_of(bytes).and_then(make)?, claim))
     };
     if !is_long {
@@ -145,7 +145,7 @@ pub(crate) async fn on_blocking_thread<T: Send + 'static>(
 pub(crate) fn text_of(body: Vec<u8>) -> Result<String, Failure> {
     String::from_utf8(body).map_err(|_| {
         Failure::new(ErrorCode::ParseError, "the body is not UTF-8")
-            .blaming(Blame::Caller)
+            .with_blame(Blame::Caller)
             .with_detail("source", Value::from("caller"))
             .suggest("Send JSON in UTF-8")
     })

@@ -82,7 +82,7 @@ pub use app::App;
 pub use components::client_types;
 pub use config::{AccessRecord, ApiKey, Complaints, NamedModel, ServerConfig};
 pub use origin::origin;
-pub use readiness::ask_ready;
+pub use readiness::check_ready;
 pub use roles::{KeyRole, Roles};
 pub use server::{listen, serve};
 pub use shared_state::{ServerWord, SharedPart, SharedState, SharedStream};

@@ -96,14 +96,14 @@ impl Limits {
     }
 
     /// Refunds a run that was counted but did not take place.
-    pub(crate) fn give_back(&self, name: &str) {
+    pub(crate) fn refund(&self, name: &str) {
         if let Some(client) = self.clients.lock().by_name.get_mut(name) {
             client.busy_until = client.busy_until.and_then(|until| until.checked_sub(self.interval()));
         }
     }
 
     /// Returns how long a run at `now` would have to wait, if at all, without counting it.
-    pub(crate) fn has_run_out(&self, name: &str, now: Instant) -> Option<Duration> {
+    pub(crate) fn wait_time(&self, name: &str, now: Instant) -> Option<Duration> {
         let busy_until = self.clients.lock().by_name.get(name).and_then(|client| client.busy_until)?;
         (busy_until.max(now) + self.interval())
             .checked_duration_since(now + self.burst)
@@ -190,12 +190,12 @@ mod tests {
         assert_eq!(limits.run("a", start), Err(Duration::from_secs(1)));
         limits.run("b", start).unwrap();
         let later = start + Duration::from_secs(1);
-        assert_eq!(limits.has_run_out("a", later), None, "asking takes no note");
+        assert_eq!(limits.wait_time("a", later), None, "asking takes no note");
         limits.run("a", later).unwrap();
-        assert_eq!(limits.has_run_out("a", later), limits.run("a", later).err());
-        limits.give_back("a");
+        assert_eq!(limits.wait_time("a", later), limits.run("a", later).err());
+        limits.refund("a");
         limits.run("a", later).unwrap();
-        assert!(limits.run("a", later).is_err() && limits.has_run_out("b", later).is_none());
+        assert!(limits.run("a", later).is_err() && limits.wait_time("b", later).is_none());
     }
 
     #[test]

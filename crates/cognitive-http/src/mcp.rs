@@ -133,14 +133,14 @@ async fn admit(client: &Extensions) -> Result<Admission, Failure> {
     options.trace_id = Some(client.trace.id.clone());
     options.spans = shared.place(&client.trace, Some(&client.trace.span));
     // A run that has become a task outlives its request, and so does the memory of its input.
-    let held = (shared.busy(), claim);
+    let held = (shared.count_run(), claim);
     let (ending, counting) = (Arc::clone(&shared), shared);
     Ok(Admission {
         options,
-        stop: Box::pin(async move { ending.time_is_up().await }),
+        stop: Box::pin(async move { ending.shutdown_deadline().await }),
         held: Some(Box::new(held)),
         ended: Some(Box::new(move |module, envelope, took| {
-            counting.metrics.ran(module, envelope, None, took);
+            counting.metrics.count_run(module, envelope, None, took);
         })),
     })
 }

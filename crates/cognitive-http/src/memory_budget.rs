@@ -61,7 +61,7 @@ impl MemoryClaim {
             // A request that has become large gives back its small reservation.
             let was_small = self.bytes <= SMALL;
             let kept = if was_small { None } else { self.taken.take() };
-            let taken = extended(&self.room.large, kept, bytes.div_ceil(UNIT));
+            let taken = extend_claim(&self.room.large, kept, bytes.div_ceil(UNIT));
             self.taken = match taken {
                 Ok(taken) => taken,
                 Err(kept) => {
@@ -73,7 +73,7 @@ impl MemoryClaim {
             };
         } else if bytes > FREE {
             let kept = self.taken.take();
-            match extended(&self.room.small, kept, bytes.div_ceil(SMALL_UNIT)) {
+            match extend_claim(&self.room.small, kept, bytes.div_ceil(SMALL_UNIT)) {
                 Ok(taken) => self.taken = taken,
                 Err(kept) => {
                     self.taken = kept;
@@ -92,7 +92,7 @@ impl MemoryClaim {
 }
 
 /// Extends a reservation to this many units. The error is the reservation as it was.
-fn extended(
+fn extend_claim(
     room: &Arc<Semaphore>,
     taken: Option<OwnedSemaphorePermit>,
     wanted: usize,

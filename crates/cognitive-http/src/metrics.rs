@@ -60,12 +60,12 @@ pub(crate) struct ServerGauges {
 
 impl Metrics {
     /// Counts an HTTP response.
-    pub(crate) fn answered(&self, status: u16) {
+    pub(crate) fn count_response(&self, status: u16) {
         *self.0.lock().answers.entry(status).or_default() += 1;
     }
 
     /// Counts a run of an installed module. `asked` is the model that was called, used if the envelope names none.
-    pub(crate) fn ran(&self, module: &str, envelope: &Envelope, asked: Option<&str>, took: Duration) {
+    pub(crate) fn count_run(&self, module: &str, envelope: &Envelope, asked: Option<&str>, took: Duration) {
         let outcome = match envelope.error() {
             None => "ok",
             Some(error) => ErrorCode::find(error.code()).map_or("module_code", ErrorCode::number),
@@ -225,8 +225,8 @@ mod tests {
         let metrics = Metrics::default();
         let mut envelope = Failure::new(ErrorCode::Timeout, "m").into_envelope();
         envelope.meta_mut().set_usage(Usage::new(u64::MAX, 7));
-        metrics.ran("m", &envelope, None, Duration::ZERO);
-        metrics.ran("m", &envelope, None, Duration::ZERO);
+        metrics.count_run("m", &envelope, None, Duration::ZERO);
+        metrics.count_run("m", &envelope, None, Duration::ZERO);
         let text = metrics.text(&ServerGauges::default());
         for (kind, count) in [("input_tokens", u64::MAX), ("output_tokens", 14)] {
             let line = format!("cogn_tokens_total{{module=\"m\",model=\"\",kind=\"{kind}\"}} {count}");
@@ -238,9 +238,9 @@ mod tests {
     fn runs_are_counted_by_module_and_outcome() {
         let metrics = Metrics::default();
         let envelope = Failure::new(ErrorCode::Timeout, "m").into_envelope();
-        metrics.ran("m", &envelope, None, Duration::from_millis(30));
-        metrics.ran("m", &envelope, None, Duration::from_secs(3));
-        metrics.answered(504);
+        metrics.count_run("m", &envelope, None, Duration::from_millis(30));
+        metrics.count_run("m", &envelope, None, Duration::from_secs(3));
+        metrics.count_response(504);
         let text = metrics.text(&ServerGauges {
             runs_in_flight: 5,
             open_streams: 2,
@@ -273,7 +273,7 @@ mod tests {
         for number in 0..2 * MAX_MODELS {
             let name = if number == 0 { "a\"b\\c\nd".to_owned() } else { format!("service/model-{number}") };
             envelope.meta_mut().extra.insert("model".to_owned(), name.into());
-            metrics.ran("m", &envelope, None, Duration::ZERO);
+            metrics.count_run("m", &envelope, None, Duration::ZERO);
         }
         let text = metrics.text(&ServerGauges::default());
         let runs: Vec<&str> = text.lines().filter(|line| line.starts_with("cogn_runs_total")).collect();

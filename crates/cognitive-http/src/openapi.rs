@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::app::AppState;
 use crate::client_form::{ClientForm, Direction, component_prefix, pascal};
-use crate::components::{Components, named, own_meta};
+use crate::components::{Components, own_meta, schema_reference};
 use crate::operations::{OPERATIONS, Operation, OperationAccess, OperationDescription};
 use crate::overview::{CombinedOverview, PerModule};
 use crate::response;
@@ -20,7 +20,7 @@ use crate::{files, schemas};
 /// Returns the whole description.
 pub(crate) async fn document(State(shared): State<Arc<AppState>>, headers: HeaderMap) -> Response<Body> {
     match shared.description.get(&shared).await {
-        Ok(told) => response::told(&headers, told),
+        Ok(told) => response::overview_response(&headers, told),
         Err(failure) => response::failure(failure),
     }
 }
@@ -35,14 +35,14 @@ impl PerModule for Description {
     fn piece(shared: &AppState, name: &str) -> Self::Piece {
         let module = shared.host.modules.glance(name).ok()?;
         let prefix = component_prefix(name);
-        let path = json!({ "post": run_of(&prefix, &module) });
+        let path = json!({ "post": run_operation(&prefix, &module) });
         let member = |name: &str, value: &Value| format!("{}:{value}", Value::from(name));
         let schemas = schemas_of(&prefix, &module);
         let schemas: Vec<String> = schemas.iter().map(|(name, schema)| member(name, schema)).collect();
         Some((member(&format!("/api/run/{name}"), &path).into(), schemas.join(",").into()))
     }
 
-    fn together(shared: &AppState, pieces: &[&Self::Piece]) -> CombinedOverview {
+    fn combine(shared: &AppState, pieces: &[&Self::Piece]) -> CombinedOverview {
         let (first, middle, last) = frame(shared);
         let mut text = first;
         for (paths, _) in pieces.iter().filter_map(|piece| piece.as_ref()) {
@@ -119,10 +119,10 @@ fn lines() -> Value {
 fn envelope_or_stream() -> Value {
     let stream = |kind: &str| {
         let description = format!("{kind}; each is a `Chunk`");
-        json!({ "schema": { "type": "string", "description": description }, "x-itemSchema": named("Chunk") })
+        json!({ "schema": { "type": "string", "description": description }, "x-itemSchema": schema_reference("Chunk") })
     };
     json!({
-        "application/json": { "schema": named("Success") },
+        "application/json": { "schema": schema_reference("Success") },
         "text/event-stream": stream("Server-sent events"),
         "application/x-ndjson": stream("Lines of JSON"),
     })
@@ -167,7 +167,7 @@ fn general(operation: &Operation, described: &OperationDescription, components: 
         .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
         .collect();
     if is_run {
-        parameters.extend(schemas::of_a_run());
+        parameters.extend(schemas::run_parameters());
     }
     let query = described.asks.map(|query| components.query(query)).unwrap_or_default();
     parameters.extend(
@@ -199,18 +199,18 @@ fn general(operation: &Operation, described: &OperationDescription, components: 
 
 /// Describes the run of one module as a sync response. Streams are described at `/api/run/{module}`: with a second
 /// content type, generators could not type this response.
-fn run_of(prefix: &str, module: &Module) -> Value {
+fn run_operation(prefix: &str, module: &Module) -> Value {
     json!({
         "operationId": format!("run{prefix}"),
         "tags": ["modules"],
         "summary": module.manifest.responsibility,
-        "parameters": schemas::of_a_module(),
-        "requestBody": { "required": true, "content": as_json(&named(&format!("{prefix}Input"))) },
+        "parameters": schemas::module_parameters(),
+        "requestBody": { "required": true, "content": as_json(&schema_reference(&format!("{prefix}Input"))) },
         "responses": {
             "200": {
                 "description": "The envelope of a success",
                 "headers": schemas::headers_of_a_run(),
-                "content": as_json(&named(&format!("{prefix}Ok"))),
+                "content": as_json(&schema_reference(&format!("{prefix}Ok"))),
             },
             "default": schemas::failure_response(),
         },
@@ -224,8 +224,9 @@ fn schemas_of(prefix: &str, module: &Module) -> Vec<(String, Value)> {
     let received = ClientForm { prefix, direction: Direction::Received };
     let own_meta = own_meta(&received.rewrite(&plain.meta));
     let name = |what: &str| format!("{prefix}{what}");
-    let meta = if own_meta.is_some() { named(&name("Meta")) } else { named("Meta") };
-    let mut members = json!({ "ok": { "const": true }, "meta": meta, "data": named(&name("Data")) });
+    let meta = if own_meta.is_some() { schema_reference(&name("Meta")) } else { schema_reference("Meta") };
+    let mut members =
+        json!({ "ok": { "const": true }, "meta": meta, "data": schema_reference(&name("Data")) });
     if let (Some(members), Some(emitted)) = (members.as_object_mut(), &plain.emitted_context) {
         members.insert("_emitted_context".to_owned(), received.rewrite(emitted));
     }

@@ -63,7 +63,11 @@ pub(crate) struct OperationDescription {
 }
 
 /// Creates a description: id, tag and summary.
-const fn told(id: &'static str, tag: &'static str, summary: &'static str) -> OperationDescription {
+const fn describe_operation(
+    id: &'static str,
+    tag: &'static str,
+    summary: &'static str,
+) -> OperationDescription {
     OperationDescription { id, tag, summary, takes: None, gives: None, asks: None }
 }
 
@@ -119,27 +123,27 @@ const REVIEW: OperationAccess = OperationAccess::Role(KeyRole::Review);
 
 /// All operations. The router, the methods in `Allow`, span names and `/openapi.json` are derived from this table.
 pub(crate) static OPERATIONS: [Operation; 48] = operations! {
-    post "/api/run/{module}" RUN Some(told("startRun", "runs", "Run a module").takes(shape::<routes::InputBody>)) => routes::run_named;
-    post "/v1/modules/{module}/execute" RUN Some(told("executeModule", "runs", "Run a module").takes(shape::<routes::InputBody>)) => routes::run_named;
-    post "/run" RUN Some(told("startNamedRun", "runs", "Run the module that the body names")
+    post "/api/run/{module}" RUN Some(describe_operation("startRun", "runs", "Run a module").takes(shape::<routes::InputBody>)) => routes::run_named;
+    post "/v1/modules/{module}/execute" RUN Some(describe_operation("executeModule", "runs", "Run a module").takes(shape::<routes::InputBody>)) => routes::run_named;
+    post "/run" RUN Some(describe_operation("startNamedRun", "runs", "Run the module that the body names")
         .takes(shape::<routes::NamedRunBody>)) => routes::run_in_body;
-    delete "/v1/streams/{id}" RUN Some(told("endStream", "runs", "Cancel a streaming run").gives(shape::<routes::StreamEnd>)) => routes::end_stream;
-    get "/api/modules" RUN Some(told("listModules", "catalog", "List the modules")
+    delete "/v1/streams/{id}" RUN Some(describe_operation("endStream", "runs", "Cancel a streaming run").gives(shape::<routes::StreamEnd>)) => routes::end_stream;
+    get "/api/modules" RUN Some(describe_operation("listModules", "catalog", "List the modules")
         .gives(shape::<pages::ModuleList<'_>>)) => pages::modules;
-    get "/api/modules/{module}" RUN Some(told("getModule", "catalog", "Input, output and permissions of a module")
+    get "/api/modules/{module}" RUN Some(describe_operation("getModule", "catalog", "Input, output and permissions of a module")
         .gives(shape::<pages::ModuleDetail<'_>>)) => pages::module;
-    post "/v1/media/upload-url" RUN Some(told("announceUpload", "media", "Announce an upload")
+    post "/v1/media/upload-url" RUN Some(describe_operation("announceUpload", "media", "Announce an upload")
         .takes(shape::<uploads::UploadRequest>).gives(shape::<uploads::UploadPlace>)) => uploads::announce;
-    put "/v1/media/uploads/{id}" RUN Some(told("sendUpload", "media", "Send the bytes of an upload")
+    put "/v1/media/uploads/{id}" RUN Some(describe_operation("sendUpload", "media", "Send the bytes of an upload")
         .gives(shape::<uploads::UploadDone>)) => uploads::receive;
-    get "/v1/media/files/{id}" RUN Some(told("getFile", "media", "The bytes of a media item of an answer")) => files::serve;
-    get "/capabilities" KNOWN Some(told("getCapabilities", "catalog", "Capabilities of this runtime").gives(shape::<Declaration>)) => pages::capabilities;
-    get "/health" OPEN Some(told("getHealth", "server", "Check that the server is alive").gives(shape::<pages::ServerHealth>)) => pages::health;
-    get "/ready" OPEN Some(told("getReadiness", "server", "Check that the server is ready for requests")
-        .gives(shape::<pages::Readiness>)) => pages::ready;
-    get "/metrics" FIGURES Some(told("getMetrics", "server", "Counters in the text format of Prometheus")) => pages::metrics;
-    get "/openapi.json" KNOWN Some(told("getDescription", "server", "This description")) => openapi::document;
-    get "/ws" RUN Some(told("openSocket", "runs", "Several runs over one WebSocket")) => websocket::upgrade;
+    get "/v1/media/files/{id}" RUN Some(describe_operation("getFile", "media", "The bytes of a media item of an answer")) => files::serve;
+    get "/capabilities" KNOWN Some(describe_operation("getCapabilities", "catalog", "Capabilities of this runtime").gives(shape::<Declaration>)) => pages::capabilities;
+    get "/health" OPEN Some(describe_operation("getHealth", "server", "Check that the server is alive").gives(shape::<pages::ServerHealth>)) => pages::health;
+    get "/ready" OPEN Some(describe_operation("getReadiness", "server", "Check that the server is ready for requests")
+        .gives(shape::<pages::Readiness>)) => pages::get_ready;
+    get "/metrics" FIGURES Some(describe_operation("getMetrics", "server", "Counters in the text format of Prometheus")) => pages::metrics;
+    get "/openapi.json" KNOWN Some(describe_operation("getDescription", "server", "This description")) => openapi::document;
+    get "/ws" RUN Some(describe_operation("openSocket", "runs", "Several runs over one WebSocket")) => websocket::upgrade;
     post "/mcp" RUN None => mcp::serve;
     get "/mcp" RUN None => mcp::serve;
     delete "/mcp" RUN None => mcp::serve;
@@ -150,45 +154,45 @@ pub(crate) static OPERATIONS: [Operation; 48] = operations! {
     get "/login.css" OPEN None => assets::serve;
     get "/icon.svg" KNOWN None => assets::serve;
     get "/assets/{file}" KNOWN None => assets::serve;
-    post "/v1/session" OPEN Some(told("login", "studio", "Exchange a key for a login cookie of this browser")
+    post "/v1/session" OPEN Some(describe_operation("login", "studio", "Exchange a key for a login cookie of this browser")
         .takes(shape::<login::LoginBody>).gives(shape::<login::StudioSession<'_>>)) => login::begin;
-    get "/v1/session" KNOWN Some(told("getSession", "studio", "The caller and their permissions").gives(shape::<login::StudioSession<'_>>)) => login::show;
-    delete "/v1/session" KNOWN Some(told("logout", "studio", "End the login of this browser").gives(shape::<login::SessionEnd>)) => login::end;
-    get "/v1/models" AUTHOR Some(told("listModels", "studio", "The models that a run may name").gives(shape::<models::ModelList>)) => models::list;
-    post "/v1/modules/{module}/preview" AUTHOR Some(told("previewRun", "studio", "The prompt of a run and its maximum cost, without running it")
+    get "/v1/session" KNOWN Some(describe_operation("getSession", "studio", "The caller and their permissions").gives(shape::<login::StudioSession<'_>>)) => login::show;
+    delete "/v1/session" KNOWN Some(describe_operation("logout", "studio", "End the login of this browser").gives(shape::<login::SessionEnd>)) => login::end;
+    get "/v1/models" AUTHOR Some(describe_operation("listModels", "studio", "The models that a run may name").gives(shape::<models::ModelList>)) => models::list;
+    post "/v1/modules/{module}/preview" AUTHOR Some(describe_operation("previewRun", "studio", "The prompt of a run and its maximum cost, without running it")
         .takes(shape::<routes::InputBody>).gives(shape::<preview::RunPreview>)) => preview::show;
-    post "/v1/modules" AUTHOR Some(told("createModule", "studio", "Create a module from a template")
+    post "/v1/modules" AUTHOR Some(describe_operation("createModule", "studio", "Create a module from a template")
         .takes(shape::<module_files::CreateBody>).gives(shape::<SavedModule>)) => module_files::create;
-    get "/v1/modules/{module}/files" AUTHOR Some(told("getFiles", "studio", "The files of a module, with validation findings")
+    get "/v1/modules/{module}/files" AUTHOR Some(describe_operation("getFiles", "studio", "The files of a module, with validation findings")
         .gives(shape::<module_files::ShownFiles>)) => module_files::files;
-    put "/v1/modules/{module}/files" AUTHOR Some(told("saveFiles", "studio", "Change files of a module, all or none")
+    put "/v1/modules/{module}/files" AUTHOR Some(describe_operation("saveFiles", "studio", "Change files of a module, all or none")
         .takes(shape::<module_files::SaveBody>).gives(shape::<SavedModule>)) => module_files::save;
-    post "/v1/modules/{module}/check" AUTHOR Some(told("checkFiles", "studio", "Validate a module with the given files")
+    post "/v1/modules/{module}/check" AUTHOR Some(describe_operation("checkFiles", "studio", "Validate a module with the given files")
         .takes(shape::<module_files::CheckBody>).gives(shape::<module_files::FindingList>)) => module_files::check;
-    get "/v1/modules/{module}/versions" AUTHOR Some(told("listVersions", "studio", "Versions of a module that can be run")
+    get "/v1/modules/{module}/versions" AUTHOR Some(describe_operation("listVersions", "studio", "Versions of a module that can be run")
         .gives(shape::<module_files::VersionList>)) => module_files::versions;
-    get "/v1/modules/{module}/plan" RUN Some(told("getPlan", "studio", "Parts of a module, and the order in which they run")) => module_files::plan;
-    get "/v1/modules/{module}/cases" AUTHOR Some(told("listCases", "studio", "Golden tests and labelled cases of a module")
+    get "/v1/modules/{module}/plan" RUN Some(describe_operation("getPlan", "studio", "Parts of a module, and the order in which they run")) => module_files::plan;
+    get "/v1/modules/{module}/cases" AUTHOR Some(describe_operation("listCases", "studio", "Golden tests and labelled cases of a module")
         .gives(shape::<cases::CaseList>)) => cases::list;
-    post "/v1/modules/{module}/cases" AUTHOR Some(told("keepCase", "studio", "Save an answer as a test, an example or a labelled case")
+    post "/v1/modules/{module}/cases" AUTHOR Some(describe_operation("keepCase", "studio", "Save an answer as a test, an example or a labelled case")
         .takes(shape::<cases::CaseBody>).gives(shape::<KeptCase>)) => cases::keep;
-    post "/v1/modules/{module}/judge" AUTHOR Some(told("judgeAnswers", "studio", "Compare answers with the expectation of a case")
+    post "/v1/modules/{module}/judge" AUTHOR Some(describe_operation("judgeAnswers", "studio", "Compare answers with the expectation of a case")
         .takes(shape::<cases::JudgeBody>).gives(shape::<cases::VerdictList>)) => cases::judge;
-    get "/v1/runs" PAST_RUNS Some(told("listRuns", "studio", "Past runs, newest first: the caller's own, or all for an admin")
+    get "/v1/runs" PAST_RUNS Some(describe_operation("listRuns", "studio", "Past runs, newest first: the caller's own, or all for an admin")
         .gives(shape::<RunPage>).asks(query::<runs::RunQuery>)) => runs::list;
-    get "/v1/runs/stats" PAST_RUNS Some(told("getRunStats", "studio", "Statistics of past runs").gives(shape::<RunStats>).asks(query::<runs::RunQuery>)) => runs::stats;
-    get "/v1/runs/{id}" PAST_RUNS Some(told("getRun", "studio", "Details of a run").gives(shape::<RunDetails>)) => runs::show;
-    post "/v1/runs/{id}/replay" AUTHOR Some(told("replayRun", "studio", "Repeat a run, optionally with another model or a draft, and compare")
-        .takes(shape::<replay::ReplayBody>).gives(shape::<replay::RunReplay>)) => replay::again;
-    get "/v1/reviews" REVIEW Some(told("listReviews", "studio", "Pending and decided reviews")
+    get "/v1/runs/stats" PAST_RUNS Some(describe_operation("getRunStats", "studio", "Statistics of past runs").gives(shape::<RunStats>).asks(query::<runs::RunQuery>)) => runs::stats;
+    get "/v1/runs/{id}" PAST_RUNS Some(describe_operation("getRun", "studio", "Details of a run").gives(shape::<RunDetails>)) => runs::show;
+    post "/v1/runs/{id}/replay" AUTHOR Some(describe_operation("replayRun", "studio", "Repeat a run, optionally with another model or a draft, and compare")
+        .takes(shape::<replay::ReplayBody>).gives(shape::<replay::RunReplay>)) => replay::repeat_run;
+    get "/v1/reviews" REVIEW Some(describe_operation("listReviews", "studio", "Pending and decided reviews")
         .gives(shape::<ReviewPage>).asks(query::<reviews::ListQuery>)) => reviews::list;
-    get "/v1/reviews/calibration" REVIEW Some(told("getCalibration", "studio", "Accuracy of confidence, by decisions")
+    get "/v1/reviews/calibration" REVIEW Some(describe_operation("getCalibration", "studio", "Accuracy of confidence, by decisions")
         .gives(shape::<reviews::CalibrationAnswer>).asks(query::<reviews::OfModule>)) => reviews::calibration;
-    get "/v1/reviews/export" REVIEW Some(told("exportReviews", "studio", "Decisions, or labelled cases made of them, as JSON Lines")
+    get "/v1/reviews/export" REVIEW Some(describe_operation("exportReviews", "studio", "Decisions, or labelled cases made of them, as JSON Lines")
         .asks(query::<reviews::ExportQuery>)) => reviews::export;
-    get "/v1/reviews/{id}" REVIEW Some(told("getReview", "studio", "A run that waits for review, with input and answer")
+    get "/v1/reviews/{id}" REVIEW Some(describe_operation("getReview", "studio", "A run that waits for review, with input and answer")
         .gives(shape::<Review>)) => reviews::show;
-    post "/v1/reviews/{id}/decision" REVIEW Some(told("decideReview", "studio", "Approve, reject or correct an answer")
+    post "/v1/reviews/{id}/decision" REVIEW Some(describe_operation("decideReview", "studio", "Approve, reject or correct an answer")
         .takes(shape::<reviews::DecisionBody>).gives(shape::<Review>)) => reviews::decide;
 };
 
@@ -221,7 +225,7 @@ pub(crate) fn access(method: &Method, path: &str) -> Option<OperationAccess> {
 }
 
 /// Returns the methods of a path for the `Allow` header. `GET` implies `HEAD`.
-pub(crate) fn allowed(path: &str) -> String {
+pub(crate) fn allowed_methods(path: &str) -> String {
     let methods = operations_at(path).map(|operation| match operation.method {
         "get" => "GET, HEAD".to_owned(),
         other => other.to_ascii_uppercase(),
@@ -250,7 +254,7 @@ mod tests {
             ("/ws", "GET, HEAD"),
             ("/nothing", ""),
         ] {
-            assert_eq!(allowed(path), methods, "{path}");
+            assert_eq!(allowed_methods(path), methods, "{path}");
         }
     }
 

@@ -18,16 +18,16 @@ use crate::shared_state::ServerWord;
 const DEAF: Duration = Duration::from_secs(1);
 
 /// Handles messages of other servers for as long as this one serves.
-pub(crate) async fn heed(shared: &AppState) {
+pub(crate) async fn follow_servers(shared: &AppState) {
     let Some(state) = &shared.config.shared else { return std::future::pending().await };
     loop {
         match state.hear().await {
             Ok(ServerWord::CancelStream(id)) => {
-                if let Some(session) = shared.sessions.run_here(&id) {
+                if let Some(session) = shared.sessions.local_stream(&id) {
                     session.cancel(cancelled_by_client());
                 }
             }
-            Ok(ServerWord::ModulesChanged) => shared.mcp.look_again(),
+            Ok(ServerWord::ModulesChanged) => shared.mcp.rescan(),
             Err(reason) => {
                 shared.config.complain(&format!("cannot receive messages of other servers: {reason}"));
                 tokio::time::sleep(DEAF).await;
@@ -41,14 +41,14 @@ pub(crate) async fn cancel_stream(shared: &AppState, id: &str, owner: &str) -> R
     let Some(state) = &shared.config.shared else { return Ok(false) };
     state.cancel_stream(id, owner).await.map_err(|reason| {
         shared.config.complain(&format!("cannot cancel a stream of another server: {reason}"));
-        unshared("cannot cancel this stream: the shared state is unavailable")
+        state_unavailable("cannot cancel this stream: the shared state is unavailable")
     })
 }
 
 /// The failure for an operation that needs the shared state while it is unavailable.
-pub(crate) fn unshared(message: &str) -> Failure {
+pub(crate) fn state_unavailable(message: &str) -> Failure {
     Failure::new(ErrorCode::ProviderUnavailable, message)
-        .blaming(Blame::Runtime)
+        .with_blame(Blame::Runtime)
         .with_detail("kind", json!(UNSHARED))
         .suggest("Try again in a moment")
 }
@@ -56,7 +56,7 @@ pub(crate) fn unshared(message: &str) -> Failure {
 /// Makes all servers check their modules now, this one first. A server that misses the message finds the change
 /// within a second or two.
 pub(crate) fn tell_of_modules(shared: &Arc<AppState>) {
-    shared.mcp.look_again();
+    shared.mcp.rescan();
     let Some(state) = shared.config.shared.clone() else { return };
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
@@ -68,5 +68,5 @@ pub(crate) fn tell_of_modules(shared: &Arc<AppState>) {
 
 /// The failure of a run that its client cancelled.
 pub(crate) fn cancelled_by_client() -> Failure {
-    Failure::cancelled("the run was cancelled by the client").suggest("Run it again")
+    Failure::cancellation("the run was cancelled by the client").suggest("Run it again")
 }

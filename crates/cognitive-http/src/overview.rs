@@ -105,7 +105,7 @@ pub(crate) trait PerModule: Send + Sync + 'static {
     fn piece(shared: &AppState, name: &str) -> Self::Piece;
 
     /// Combines all pieces, in the order of the names.
-    fn together(shared: &AppState, pieces: &[&Self::Piece]) -> CombinedOverview;
+    fn combine(shared: &AppState, pieces: &[&Self::Piece]) -> CombinedOverview;
 }
 
 /// The combined overview.
@@ -138,15 +138,16 @@ impl<T: PerModule> OverviewCache<T> {
             return Ok(told.clone());
         }
         let before = std::mem::take(&mut kept.0);
-        let made =
-            run_blocking(shared, &shared.catalog.lists, move |shared| renewed::<T>(shared, &marks, before));
+        let made = run_blocking(shared, &shared.catalog.lists, move |shared| {
+            renew_pieces::<T>(shared, &marks, before)
+        });
         let (pieces, told) = made.await?;
         *kept = (pieces, Some(told.clone()));
         Ok(told)
     }
 }
 
-fn renewed<T: PerModule>(
+fn renew_pieces<T: PerModule>(
     shared: &AppState,
     marks: &Marks,
     mut before: Pieces<T>,
@@ -159,6 +160,6 @@ fn renewed<T: PerModule>(
     }
     let in_order: Vec<&T::Piece> =
         marks.all.iter().filter_map(|(name, _)| pieces.get(name).map(|(_, piece)| piece)).collect();
-    let told = CombinedOverview { version: marks.version, ..T::together(shared, &in_order) };
+    let told = CombinedOverview { version: marks.version, ..T::combine(shared, &in_order) };
     (pieces, told)
 }

@@ -36,17 +36,17 @@ impl Pace {
     }
 
     /// Handles the outcome of a write: progress, pending, or a timeout error.
-    pub(crate) fn tried(
+    pub(crate) fn record_write(
         &mut self,
         context: &mut Context<'_>,
         tried: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(outcome) = tried {
-            self.took(outcome.as_ref().map_or(0, |count| *count as u64));
+            self.record_progress(outcome.as_ref().map_or(0, |count| *count as u64));
             return Poll::Ready(outcome);
         }
         if self.waiting.is_none() {
-            let until = self.until(Instant::now());
+            let until = self.write_deadline(Instant::now());
             self.waiting = Some(Box::pin(tokio::time::sleep_until(until)));
         }
         match self.waiting.as_mut().map(|waiting| waiting.as_mut().poll(context)) {
@@ -55,7 +55,7 @@ impl Pace {
         }
     }
 
-    fn took(&mut self, count: u64) {
+    fn record_progress(&mut self, count: u64) {
         if let Some((_, taken)) = &mut self.behind {
             *taken += count;
         }
@@ -65,7 +65,7 @@ impl Pace {
     }
 
     /// Returns the deadline of a write that is blocked since `now`.
-    fn until(&mut self, now: Instant) -> Instant {
+    fn write_deadline(&mut self, now: Instant) -> Instant {
         if self.eased.take().is_some_and(|eased| now - eased > CAUGHT_UP) {
             self.behind = None;
         }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::admission::unknown;
+use crate::admission::unknown_client;
 use crate::app::AppState;
 use crate::auth::Client;
 use crate::metrics::ServerGauges;
@@ -101,7 +101,7 @@ pub(crate) async fn health(State(shared): Shares) -> Response<Body> {
 }
 
 /// `GET /ready`: the server accepts work.
-pub(crate) async fn ready(State(shared): Shares) -> Response<Body> {
+pub(crate) async fn get_ready(State(shared): Shares) -> Response<Body> {
     if *shared.draining.borrow() {
         return response::json(StatusCode::SERVICE_UNAVAILABLE, &Readiness { status: ReadyWord::Draining });
     }
@@ -118,7 +118,7 @@ pub(crate) async fn metrics(State(shared): Shares) -> Response<Body> {
     let now = ServerGauges {
         runs_in_flight: shared.runs_in_flight(),
         open_streams: shared.sessions.open(),
-        lost_spans: shared.config.spans.as_ref().map(|spans| spans.lost()),
+        lost_spans: shared.config.spans.as_ref().map(|spans| spans.lost_spans()),
         dropped: shared.host.audit.as_ref().map(|audit| audit.drop_counts()),
     };
     let mut response = Response::new(Body::from(shared.metrics.text(&now)));
@@ -129,13 +129,13 @@ pub(crate) async fn metrics(State(shared): Shares) -> Response<Body> {
 
 /// `GET /capabilities` (CAP-003).
 pub(crate) async fn capabilities(State(shared): Shares) -> Response<Body> {
-    response::json(StatusCode::OK, &cognitive_runtime::declaration(&shared.host.declared()))
+    response::json(StatusCode::OK, &cognitive_runtime::declaration(&shared.host.declare_capabilities()))
 }
 
 /// `GET /api/modules`: the offered modules. A broken module is listed as invalid.
 pub(crate) async fn modules(State(shared): Shares, headers: HeaderMap) -> Response<Body> {
     match shared.modules_list.get(&shared).await {
-        Ok(told) => response::told(&headers, told),
+        Ok(told) => response::overview_response(&headers, told),
         Err(failure) => response::failure(failure),
     }
 }
@@ -164,7 +164,7 @@ impl PerModule for ModulesList {
         (text(&line), body_limit(shared, &module))
     }
 
-    fn together(shared: &AppState, pieces: &[&Self::Piece]) -> CombinedOverview {
+    fn combine(shared: &AppState, pieces: &[&Self::Piece]) -> CombinedOverview {
         let lines: Vec<&str> = pieces.iter().map(|(line, _)| &**line).collect();
         let text = format!("{{\"modules\":[{}]}}", lines.join(",")).into();
         let most_taken = pieces.iter().map(|(_, limit)| *limit).fold(shared.config.body_limit, usize::max);
@@ -181,7 +181,7 @@ pub(crate) async fn module(State(shared): Shares, Name(name): Name) -> Response<
                 name: &name,
                 format: module.format,
                 manifest: module.manifest.effective(),
-                schema: module.contract.written(),
+                schema: module.contract.source(),
                 warnings: &module.warnings,
             },
         ),
@@ -201,7 +201,7 @@ pub(crate) async fn index(
             Some(page) => page,
             None if client.is_known => docs().await,
             // Without Studio there is no login page either.
-            None => unknown(),
+            None => unknown_client(),
         }
     } else {
         let places = json!({

@@ -13,7 +13,7 @@ const MAX_STATUS_LINE: u64 = 256;
 
 /// Sends `GET /ready`. The error says why the server does not accept work: no server listens, it is stopping, or it
 /// is not a `cogn` server.
-pub fn ask_ready(listens_on: SocketAddr) -> io::Result<()> {
+pub fn check_ready(listens_on: SocketAddr) -> io::Result<()> {
     let address = SocketAddr::new(reachable(listens_on.ip()), listens_on.port());
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -59,7 +59,7 @@ mod tests {
             stream.write_all(answer.as_bytes()).unwrap();
             request
         });
-        let asked = ask_ready(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port()));
+        let asked = check_ready(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port()));
         assert_eq!(server.join().unwrap()[0], "GET /ready HTTP/1.1");
         asked.map_err(|error| error.to_string())
     }
@@ -75,6 +75,6 @@ mod tests {
     #[test]
     fn nobody_who_listens_is_not_ready() {
         let silent = SilentAddress::take();
-        assert_eq!(ask_ready(silent.address()).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(check_ready(silent.address()).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
     }
 }

@@ -113,12 +113,12 @@ impl RedisState {
             info = info.set_redis_settings(settings);
         }
         let _already_chosen = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::open(info).map_err(|error| said(&error))?;
+        let client = Client::open(info).map_err(|error| redis_message(&error))?;
         let mut connection = open(&client, PATIENCE).await?;
         let ears = open(&client, LISTENING + PATIENCE).await?;
         let server = uuid::Uuid::new_v4().simple().to_string();
-        say_alive(&mut connection, &server).await.map_err(|error| said(&error))?;
-        let pulse = tokio::spawn(beat(connection.clone(), server.clone()));
+        say_alive(&mut connection, &server).await.map_err(|error| redis_message(&error))?;
+        let pulse = tokio::spawn(send_heartbeats(connection.clone(), server.clone()));
         Ok(Self {
             connection,
             ears,
@@ -140,7 +140,7 @@ async fn open(client: &Client, patience: Duration) -> Result<ConnectionManager, 
         .set_connection_timeout(Some(PATIENCE))
         .set_response_timeout(Some(patience))
         .set_number_of_retries(1);
-    ConnectionManager::new_with_config(client.clone(), config).await.map_err(|error| said(&error))
+    ConnectionManager::new_with_config(client.clone(), config).await.map_err(|error| redis_message(&error))
 }
 
 impl Drop for RedisState {
@@ -152,13 +152,13 @@ impl Drop for RedisState {
 async fn say_alive(connection: &mut ConnectionManager, server: &str) -> Result<(), RedisError> {
     let believed = u64::try_from(BELIEVED.as_millis()).unwrap_or(u64::MAX);
     let mut pipe = redis::pipe();
-    pipe.atomic().pset_ex(of_server(server), 1, believed).ignore();
+    pipe.atomic().pset_ex(server_key(server), 1, believed).ignore();
     // The set expires too once all servers are gone.
     pipe.sadd(SERVERS, server).ignore().pexpire(SERVERS, millis(UNHEARD)).ignore();
     pipe.query_async(connection).await
 }
 
-async fn beat(mut connection: ConnectionManager, server: String) {
+async fn send_heartbeats(mut connection: ConnectionManager, server: String) {
     loop {
         tokio::time::sleep(PULSE).await;
         // A server without heartbeat counts as dead. This is correct, since its streams cannot be followed either.
@@ -166,7 +166,7 @@ async fn beat(mut connection: ConnectionManager, server: String) {
     }
 }
 
-fn said(error: &RedisError) -> String {
+fn redis_message(error: &RedisError) -> String {
     format!("Redis: {error}")
 }
 
@@ -178,25 +178,25 @@ fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn of_server(server: &str) -> String {
+fn server_key(server: &str) -> String {
     format!("cogn:server:{server}")
 }
 
-fn of_login(hash: &str) -> String {
+fn login_key(hash: &str) -> String {
     format!("cogn:login:{hash}")
 }
 
-fn of_client(client: &str) -> String {
+fn client_key(client: &str) -> String {
     format!("cogn:runs:{client}")
 }
 
 /// The braces keep both keys on one node of a cluster.
-fn of_stream(id: &str) -> (String, String) {
+fn stream_keys(id: &str) -> (String, String) {
     (format!("cogn:stream:{{{id}}}"), format!("cogn:stream:{{{id}}}:of"))
 }
 
 /// Formats a message for Redis.
-fn written(word: &ServerWord) -> String {
+fn format_word(word: &ServerWord) -> String {
     match word {
         ServerWord::CancelStream(id) => format!("cancel {id}"),
         ServerWord::ModulesChanged => "modules".to_owned(),
@@ -220,19 +220,20 @@ impl SharedState for RedisState {
     ) -> PortFuture<'a, Result<Result<(), Duration>, String>> {
         Box::pin(async move {
             let mut connection = self.connection.clone();
-            let mut call = self.take_run.key(of_client(client));
+            let mut call = self.take_run.key(client_key(client));
             let call = call.arg(micros(interval)).arg(micros(burst));
-            let wait: u64 = call.invoke_async(&mut connection).await.map_err(|error| said(&error))?;
+            let wait: u64 =
+                call.invoke_async(&mut connection).await.map_err(|error| redis_message(&error))?;
             Ok(if wait == 0 { Ok(()) } else { Err(Duration::from_micros(wait)) })
         })
     }
 
-    fn give_back<'a>(&'a self, client: &'a str, interval: Duration) -> PortFuture<'a, Result<(), String>> {
+    fn refund<'a>(&'a self, client: &'a str, interval: Duration) -> PortFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let mut connection = self.connection.clone();
-            let mut call = self.give_back.key(of_client(client));
+            let mut call = self.give_back.key(client_key(client));
             let done: Result<i64, _> = call.arg(micros(interval)).invoke_async(&mut connection).await;
-            done.map(drop).map_err(|error| said(&error))
+            done.map(drop).map_err(|error| redis_message(&error))
         })
     }
 
@@ -242,12 +243,12 @@ impl SharedState for RedisState {
         keep: Duration,
     ) -> PortFuture<'a, Result<(), String>> {
         Box::pin(async move {
-            let (_, of) = of_stream(&stream.id);
+            let (_, of) = stream_keys(&stream.id);
             let members = [("owner", &stream.owner), ("module", &stream.module), ("server", &self.server)];
             let mut pipe = redis::pipe();
             pipe.atomic().hset_multiple(&of, &members).ignore().pexpire(&of, millis(keep)).ignore();
             let mut connection = self.connection.clone();
-            pipe.query_async::<()>(&mut connection).await.map_err(|error| said(&error))
+            pipe.query_async::<()>(&mut connection).await.map_err(|error| redis_message(&error))
         })
     }
 
@@ -258,13 +259,13 @@ impl SharedState for RedisState {
         keep: Duration,
     ) -> PortFuture<'a, Result<(), String>> {
         Box::pin(async move {
-            let (list, of) = of_stream(id);
+            let (list, of) = stream_keys(id);
             let chunks: Vec<&[u8]> = chunks.iter().map(AsRef::as_ref).collect();
             let mut pipe = redis::pipe();
             pipe.atomic().rpush(&list, chunks).ignore();
             pipe.pexpire(&list, millis(keep)).ignore().pexpire(&of, millis(keep)).ignore();
             let mut connection = self.connection.clone();
-            pipe.query_async::<()>(&mut connection).await.map_err(|error| said(&error))
+            pipe.query_async::<()>(&mut connection).await.map_err(|error| redis_message(&error))
         })
     }
 
@@ -275,29 +276,30 @@ impl SharedState for RedisState {
         chunk: Bytes,
     ) -> PortFuture<'a, Result<bool, String>> {
         Box::pin(async move {
-            let (list, of) = of_stream(id);
+            let (list, of) = stream_keys(id);
             let mut connection = self.connection.clone();
             let mut call = self.close_orphan.key(list);
             let call = call.key(of).arg(length).arg(<Bytes as AsRef<[u8]>>::as_ref(&chunk));
-            let added: i64 = call.invoke_async(&mut connection).await.map_err(|error| said(&error))?;
+            let added: i64 =
+                call.invoke_async(&mut connection).await.map_err(|error| redis_message(&error))?;
             Ok(added == 1)
         })
     }
 
     fn forget_stream<'a>(&'a self, id: &'a str) -> PortFuture<'a, Result<(), String>> {
         Box::pin(async move {
-            let (list, of) = of_stream(id);
+            let (list, of) = stream_keys(id);
             let mut connection = self.connection.clone();
-            connection.del::<_, ()>(&[list, of]).await.map_err(|error| said(&error))
+            connection.del::<_, ()>(&[list, of]).await.map_err(|error| redis_message(&error))
         })
     }
 
     fn stream<'a>(&'a self, id: &'a str) -> PortFuture<'a, Result<Option<SharedStream>, String>> {
         Box::pin(async move {
             let mut connection = self.connection.clone();
-            let (_, of) = of_stream(id);
+            let (_, of) = stream_keys(id);
             let members: (Option<String>, Option<String>) =
-                connection.hmget(of, &["owner", "module"]).await.map_err(|error| said(&error))?;
+                connection.hmget(of, &["owner", "module"]).await.map_err(|error| redis_message(&error))?;
             let named = members.0.zip(members.1);
             Ok(named.map(|(owner, module)| SharedStream { id: id.to_owned(), owner, module }))
         })
@@ -305,12 +307,12 @@ impl SharedState for RedisState {
 
     fn read<'a>(&'a self, id: &'a str, from: usize) -> PortFuture<'a, Result<SharedPart, String>> {
         Box::pin(async move {
-            let (list, of) = of_stream(id);
+            let (list, of) = stream_keys(id);
             let mut connection = self.connection.clone();
             let mut call = self.read.key(list);
             let found: Result<(i64, i64, Vec<Vec<u8>>), _> =
                 call.key(of).arg(from).invoke_async(&mut connection).await;
-            let (lives, cut_off, chunks) = found.map_err(|error| said(&error))?;
+            let (lives, cut_off, chunks) = found.map_err(|error| redis_message(&error))?;
             let chunks = chunks.into_iter().map(Bytes::from).collect();
             Ok(SharedPart { chunks, is_served: lives == 1, was_cut_off: cut_off == 1 })
         })
@@ -318,12 +320,12 @@ impl SharedState for RedisState {
 
     fn cancel_stream<'a>(&'a self, id: &'a str, owner: &'a str) -> PortFuture<'a, Result<bool, String>> {
         Box::pin(async move {
-            let (_, of) = of_stream(id);
+            let (_, of) = stream_keys(id);
             let mut connection = self.connection.clone();
             let mut call = self.cancel.key(of);
-            let call = call.arg(owner).arg(written(&ServerWord::CancelStream(id.to_owned())));
+            let call = call.arg(owner).arg(format_word(&ServerWord::CancelStream(id.to_owned())));
             let known: Result<i64, _> = call.arg(millis(UNHEARD)).invoke_async(&mut connection).await;
-            known.map(|known| known == 1).map_err(|error| said(&error))
+            known.map(|known| known == 1).map_err(|error| redis_message(&error))
         })
     }
 
@@ -336,21 +338,24 @@ impl SharedState for RedisState {
         Box::pin(async move {
             let mut connection = self.connection.clone();
             let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
-            connection.pset_ex::<_, _, ()>(of_login(hash), holder, keep).await.map_err(|error| said(&error))
+            connection
+                .pset_ex::<_, _, ()>(login_key(hash), holder, keep)
+                .await
+                .map_err(|error| redis_message(&error))
         })
     }
 
     fn login<'a>(&'a self, hash: &'a str) -> PortFuture<'a, Result<Option<String>, String>> {
         Box::pin(async move {
             let mut connection = self.connection.clone();
-            connection.get(of_login(hash)).await.map_err(|error| said(&error))
+            connection.get(login_key(hash)).await.map_err(|error| redis_message(&error))
         })
     }
 
     fn end_login<'a>(&'a self, hash: &'a str) -> PortFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let mut connection = self.connection.clone();
-            connection.del::<_, ()>(of_login(hash)).await.map_err(|error| said(&error))
+            connection.del::<_, ()>(login_key(hash)).await.map_err(|error| redis_message(&error))
         })
     }
 
@@ -358,21 +363,24 @@ impl SharedState for RedisState {
         Box::pin(async move {
             let mut connection = self.connection.clone();
             let mut call = self.tell_all.key(SERVERS);
-            let call = call.arg(&self.server).arg(written(&ServerWord::ModulesChanged)).arg(millis(UNHEARD));
+            let call =
+                call.arg(&self.server).arg(format_word(&ServerWord::ModulesChanged)).arg(millis(UNHEARD));
             let told: Result<i64, _> = call.invoke_async(&mut connection).await;
-            told.map(drop).map_err(|error| said(&error))
+            told.map(drop).map_err(|error| redis_message(&error))
         })
     }
 
     fn hear(&self) -> PortFuture<'_, Result<ServerWord, String>> {
         Box::pin(async move {
-            let list = format!("{}:words", of_server(&self.server));
+            let list = format!("{}:words", server_key(&self.server));
             let mut ears = self.ears.clone();
             loop {
                 let heard: Result<Option<(String, String)>, _> =
                     ears.blpop(&list, LISTENING.as_secs_f64()).await;
                 // Messages of a newer server may be unknown; they are skipped.
-                if let Some(word) = heard.map_err(|error| said(&error))?.and_then(|(_, text)| read(&text)) {
+                if let Some(word) =
+                    heard.map_err(|error| redis_message(&error))?.and_then(|(_, text)| read(&text))
+                {
                     return Ok(word);
                 }
             }

@@ -100,7 +100,7 @@ impl Options {
     }
 
     /// Returns the options of the run, unless the request has one that does not exist.
-    pub(crate) fn checked(&self) -> Result<RunSettings, Failure> {
+    pub(crate) fn settings(&self) -> Result<RunSettings, Failure> {
         RunSettings::refuse_unknown(&self.unknown, &OWN_OPTIONS).map(|()| self.settings)
     }
 
@@ -156,7 +156,7 @@ impl Content {
     /// Parses a body that contains only an input and its options. Invalid JSON is left as text, like a body whose
     /// numbers would lose precision.
     pub(crate) fn parse(mut text: String) -> Self {
-        let exact = numbers::rounded(&text).is_empty();
+        let exact = numbers::rounded_numbers(&text).is_empty();
         let parsed = exact
             .then(|| large_json::parse(&mut text).or_else(|| serde_json::from_str(&text).ok()))
             .flatten();
@@ -202,9 +202,9 @@ pub(crate) fn read(
 }
 
 /// The input, the options and the resume position of a body.
-type Unwrapped = (RunInput, Options, Option<LeftOff>);
+type RequestParts = (RunInput, Options, Option<LeftOff>);
 /// Removes the `{input, _options}` wrapper of a body that has one.
-fn unwrap(mut members: Map<String, Value>, takes_input: bool) -> Result<Unwrapped, Failure> {
+fn unwrap(mut members: Map<String, Value>, takes_input: bool) -> Result<RequestParts, Failure> {
     let others = || members.keys().filter(|name| *name != "input");
     let extras_only = others().all(|name| matches!(name.as_str(), "_options" | "_recovery" | "_context"));
     let wrapped = members.get("input").is_some_and(Value::is_object)

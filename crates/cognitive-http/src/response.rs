@@ -48,12 +48,12 @@ pub(crate) fn status(envelope: &Envelope) -> StatusCode {
         }
         (Some(ErrorCode::CostLimitExceeded), RESERVED) => StatusCode::TOO_MANY_REQUESTS,
         (Some(ErrorCode::StreamInterrupted), CANCELLED) | (None, _) => StatusCode::UNPROCESSABLE_ENTITY,
-        (Some(code), _) => of_code(code),
+        (Some(code), _) => http_status(code),
     }
 }
 
 /// The status of each code. There is no wildcard: a new code does not compile until it has a status. (D-21)
-fn of_code(code: ErrorCode) -> StatusCode {
+fn http_status(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::ParseError
         | ErrorCode::InvalidInput
@@ -191,7 +191,7 @@ pub(crate) fn json(status: StatusCode, value: &impl serde::Serialize) -> Respons
 
 /// Returns an overview of all modules, or 304 if the client has the current version. Caches must revalidate it on
 /// each use.
-pub(crate) fn told(asked: &HeaderMap, told: CombinedOverview) -> Response<Body> {
+pub(crate) fn overview_response(asked: &HeaderMap, told: CombinedOverview) -> Response<Body> {
     let mark = format!("\"{:016x}\"", told.version);
     let has = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let has_it =
@@ -233,7 +233,7 @@ mod tests {
         let rows: Vec<(&str, &str)> =
             table.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | ")).collect();
         for code in ErrorCode::all() {
-            let status = of_code(code);
+            let status = http_status(code);
             let family = format!("{}xxx", &code.number()[..2]);
             let row = rows.iter().find(|(statuses, _)| statuses.contains(status.as_str()));
             let has_code =
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn the_kind_of_a_failure_can_decide_its_status_d_21() {
         let status_of = |failure: Failure| status(&failure.into_envelope()).as_u16();
-        assert_eq!(status_of(Failure::cancelled("the client disconnected")), 422);
+        assert_eq!(status_of(Failure::cancellation("the client disconnected")), 422);
         let cost = |kind: &str| {
             Failure::new(ErrorCode::CostLimitExceeded, "m").with_detail("kind", kind.to_owned().into())
         };

@@ -21,7 +21,7 @@ use crate::app::AppState;
 use crate::auth::{Client, Peer, guard};
 use crate::catalog::no_module;
 use crate::intake::{self, too_large};
-use crate::operations::{OPERATIONS, allowed};
+use crate::operations::{OPERATIONS, allowed_methods};
 use crate::request::{Content, Options, Query, by_headers};
 use crate::run::Incoming;
 use crate::{response, run};
@@ -36,7 +36,7 @@ pub(crate) fn router(shared: Arc<AppState>) -> Router {
 
 /// Returns all routes behind the guard. The guard wraps the whole router: as a layer it would wrap each route, and a
 /// refusal would reveal the methods of the route.
-pub(crate) fn guarded(shared: Arc<AppState>) -> Router {
+pub(crate) fn guarded_router(shared: Arc<AppState>) -> Router {
     let routes = router(Arc::clone(&shared));
     Router::new().fallback(move |request: Request| {
         let peer = Peer::from_request(&request);
@@ -52,7 +52,7 @@ pub(crate) async fn run_named(
 ) -> Response<Body> {
     let found = shared.module(&module).await;
     let limit = limit_for(&shared, found.as_deref().ok());
-    match incoming(&shared, client, request, limit, |text| Ok(Content::parse(text))).await {
+    match read_request(&shared, client, request, limit, |text| Ok(Content::parse(text))).await {
         // Boxed: the router copies the future of a handler several times, and that of a run is large.
         Ok((body, incoming)) => Box::pin(run::answer(&shared, &module, found, body, incoming)).await,
         Err(refusal) => *refusal,
@@ -88,9 +88,10 @@ pub(crate) async fn run_in_body(
     let limit = limit_for_any(&shared, request.body().size_hint().upper()).await;
     let read = |text: String| {
         let length = text.len();
-        named(text).map(|named| (length, named))
+        read_named_body(text).map(|named| (length, named))
     };
-    let ((length, (module, body)), incoming) = match incoming(&shared, client, request, limit, read).await {
+    let ((length, (module, body)), incoming) = match read_request(&shared, client, request, limit, read).await
+    {
         Ok(read) => read,
         Err(refusal) => return *refusal,
     };
@@ -121,7 +122,7 @@ pub(crate) struct NamedRunBody {
 pub(crate) struct InputBody(Map<String, Value>);
 
 /// Returns the module that a body names, and the rest of the body. Invalid JSON is reported as for every other run.
-fn named(sent: String) -> Result<(String, Content), Failure> {
+fn read_named_body(sent: String) -> Result<(String, Content), Failure> {
     let body = input::read(RunInput::Raw(sent))?.into_value();
     let Value::Object(mut members) = body else { return Err(no_module_named()) };
     let Some(Value::String(module)) = members.shift_remove("module") else { return Err(no_module_named()) };
@@ -186,7 +187,7 @@ pub(crate) fn body_limit(shared: &AppState, module: &Module) -> usize {
 
 /// Reads a request to its end. A rate-limited client is refused before a large body is read. A small body is parsed
 /// first, since resuming a stream does not count as a run.
-async fn incoming<T: Send + 'static>(
+async fn read_request<T: Send + 'static>(
     shared: &Arc<AppState>,
     client: Arc<Client>,
     request: Request,
@@ -241,7 +242,7 @@ async fn unknown_method(method: Method, uri: axum::http::Uri) -> Response<Body> 
     let failure = Failure::new(ErrorCode::InvalidReference, format!("`{path}` does not support `{method}`"))
         .suggest("`GET /openapi.json` lists the endpoints");
     let mut response = response::failure_as(StatusCode::METHOD_NOT_ALLOWED, failure);
-    if let Ok(allowed) = HeaderValue::try_from(allowed(uri.path())) {
+    if let Ok(allowed) = HeaderValue::try_from(allowed_methods(uri.path())) {
         response.headers_mut().insert(header::ALLOW, allowed);
     }
     response

@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 
 use crate::app::AppState;
 use crate::auth::Client;
-use crate::counted_run::{CountedRun, ModelCallFlag, asked_model};
+use crate::counted_run::{CountedRun, ModelCallFlag, called_model};
 use crate::intake::on_blocking_thread;
 use crate::limits::StreamPermit;
 use crate::memory_budget::MemoryClaim;
@@ -90,7 +90,7 @@ async fn try_answer(
         match resume(shared, client, name, &left_off, ask.options.ask_again).await? {
             Some((reader, opening)) => {
                 if rate.is_ok() && client.is_limited {
-                    give_back(shared, client).await;
+                    refund(shared, client).await;
                 }
                 let module = found?;
                 return Ok(respond(shared, &module, &ask, reader, Some(opening)));
@@ -112,16 +112,16 @@ async fn try_answer(
     options.spans = shared.place(&client.trace, Some(&client.trace.span));
     options.warnings = warnings;
     let request = RunRequest {
-        module: ModuleRef::loaded(name, Arc::clone(&module)),
+        module: ModuleRef::from_module(name, Arc::clone(&module)),
         input: std::mem::replace(&mut ask.input, RunInput::Raw(String::new())),
         options,
     };
     if !agreed.streaming {
         // The parsed body stays as large, so its memory stays reserved until the answer is complete.
         let _claim = claim;
-        let _busy = shared.busy();
+        let _busy = shared.count_run();
         let mut envelope = whole_envelope(shared, &host, request).await;
-        if let Some(replies) = seen.and_then(|seen| seen.whole()) {
+        if let Some(replies) = seen.and_then(|seen| seen.complete_replies()) {
             shared.replies.keep(&client.name, &client.trace.id, replies);
         }
         files::publish(shared, client.uploader(), ask.options.media_out, &mut envelope).await;
@@ -144,10 +144,10 @@ async fn try_answer(
 pub(crate) async fn whole_envelope(shared: &Arc<AppState>, host: &Host, request: RunRequest) -> Envelope {
     let (was_asked, name) = (AtomicBool::default(), request.module.name().to_owned());
     let counted = CountedRun::begin(shared, host, &name, &was_asked);
-    let _busy = shared.busy();
+    let _busy = shared.count_run();
     let mut sink = ModelCallFlag(&was_asked);
-    let envelope = cognitive_runtime::run_until(host, request, &mut sink, shared.time_is_up()).await;
-    counted.ended(&envelope);
+    let envelope = cognitive_runtime::run_until(host, request, &mut sink, shared.shutdown_deadline()).await;
+    counted.finish(&envelope);
     envelope
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn options(client: &Client, asked: &Options) -> Result<RunOptions, Fa
     options.uploads_of = Some(client.uploader().to_owned());
     options.remote = true;
     options.session = asked.session()?;
-    options.settings = asked.checked()?;
+    options.settings = asked.settings()?;
     Ok(options)
 }
 
@@ -223,13 +223,13 @@ pub(crate) async fn within_shared_rate(shared: &AppState, client: &Client) -> Re
 }
 
 /// Refunds a run that was counted but did not take place.
-async fn give_back(shared: &AppState, client: &Client) {
+async fn refund(shared: &AppState, client: &Client) {
     match (&shared.config.shared, shared.limits.rate()) {
         (Some(state), Some((interval, _))) => {
             // If the refund fails, the client is charged for one run too many.
-            let _ = state.give_back(&client.name, interval).await;
+            let _ = state.refund(&client.name, interval).await;
         }
-        _ => shared.limits.give_back(&client.name),
+        _ => shared.limits.refund(&client.name),
     }
 }
 
@@ -254,7 +254,7 @@ pub(crate) fn too_much(what: &str, wait: Duration) -> Failure {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     // This server is at its limit, not the provider behind it.
     Failure::new(ErrorCode::RateLimited, what)
-        .blaming(Blame::Runtime)
+        .with_blame(Blame::Runtime)
         .with_detail("retry_after_seconds", json!(seconds))
         .suggest(format!("Wait {seconds} seconds and try again"))
 }
@@ -296,7 +296,7 @@ pub(crate) fn start(
                 shared.sessions.relieve();
             }
         };
-        let mut stream = Stream::named(session.id.clone(), send);
+        let mut stream = Stream::with_session(session.id.clone(), send);
         if let Some(wanted) = chunk_type {
             stream = stream.with_chunk_type(wanted);
         }
@@ -306,7 +306,7 @@ pub(crate) fn start(
         drop(stream);
         let (envelope, mut rest) = match delivery {
             Delivery::Streamed(envelope) => (envelope, last.into_iter().collect()),
-            Delivery::Whole(envelope) => (envelope.clone(), whole(&session, envelope)),
+            Delivery::Whole(envelope) => (envelope.clone(), last_chunk(&session, envelope)),
         };
         if let Some(Chunk::Final { envelope, .. }) = rest.last_mut() {
             files::publish(&shared, &owner, media_out, envelope).await;
@@ -314,8 +314,8 @@ pub(crate) fn start(
         // A client that has received the last chunk can start its next stream at once.
         drop(permit);
         end(&shared, &session, rest);
-        let asked = asked_model(&host, &module, &was_asked, &envelope);
-        shared.metrics.ran(&module, &envelope, asked.as_deref(), started.elapsed());
+        let asked = called_model(&host, &module, &was_asked, &envelope);
+        shared.metrics.count_run(&module, &envelope, asked.as_deref(), started.elapsed());
     });
     if is_heavy {
         tokio::spawn(on_blocking_thread(work));
@@ -357,13 +357,13 @@ impl Drop for LastWord {
         if !self.1.has_ended() {
             let failure =
                 Failure::new(ErrorCode::InternalError, "internal error of the server: the run was aborted");
-            end(&self.0, &self.1, whole(&self.1, failure.into_envelope()));
+            end(&self.0, &self.1, last_chunk(&self.1, failure.into_envelope()));
         }
     }
 }
 
 /// Returns a whole answer as the last chunk, for a channel that carries only streams.
-fn whole(session: &Session, envelope: Envelope) -> Vec<Chunk> {
+fn last_chunk(session: &Session, envelope: Envelope) -> Vec<Chunk> {
     ChunkWriter::new(session.id.clone(), 0).finish(envelope)
 }
 
@@ -373,22 +373,22 @@ fn end(shared: &AppState, session: &Session, rest: Vec<Chunk>) {
         session.push(chunk);
         shared.sessions.relieve();
     }
-    shared.sessions.ended(session, shared.config.replay);
+    shared.sessions.record_end(session, shared.config.replay);
 }
 
 /// Resolves when the run has to end early, with the reason.
 async fn stop(shared: &AppState, session: &Session) -> Failure {
     tokio::select! {
-        () = session.abandoned(shared.config.grace) => {
-            Failure::cancelled("the client disconnected").suggest("Ask again")
+        () = session.wait_for_abandonment(shared.config.grace) => {
+            Failure::cancellation("the client disconnected").suggest("Ask again")
         }
         () = tokio::time::sleep(shared.config.stream_limit) => {
             let seconds = shared.config.stream_limit.as_secs();
             Failure::new(ErrorCode::StreamTimeout, format!("the stream exceeded its limit of {seconds} seconds"))
                 .suggest("Send less input, or ask the operator for more time")
         }
-        reason = session.cancelled() => {
-            reason.unwrap_or_else(|| Failure::cancelled("the run was cancelled"))
+        reason = session.wait_for_cancellation() => {
+            reason.unwrap_or_else(|| Failure::cancellation("the run was cancelled"))
         }
     }
 }
@@ -410,7 +410,7 @@ pub(crate) async fn cancel(shared: &AppState, client: &Client, id: &str) -> Resu
     is_known.then_some(()).ok_or_else(no_such_stream)
 }
 
-type Resumed = (Reader, (String, Bytes));
+type ResumedStream = (Reader, (String, Bytes));
 
 /// Resumes a stream where a client left off; `None` if it does not exist (EXT-REC).
 async fn resume(
@@ -419,7 +419,7 @@ async fn resume(
     module: &str,
     left_off: &LeftOff,
     ask_again: bool,
-) -> Result<Option<Resumed>, Failure> {
+) -> Result<Option<ResumedStream>, Failure> {
     if shared.config.replay.is_zero() {
         return Err(Failure::new(
             ErrorCode::RecoveryNotSupported,
@@ -434,7 +434,7 @@ async fn resume(
     let Some(session) = found.filter(|session| !(ask_again && session.was_cut_off())) else {
         return Ok(None);
     };
-    if session.crowded() {
+    if session.is_crowded() {
         return Err(too_much("too many connections read this stream", Duration::from_secs(1)));
     }
     let Some(Resumption { from, next_seq, agreed }) = session.resume(&left_off.place) else {
@@ -449,7 +449,7 @@ async fn resume(
         let what = "the checkpoint does not match; the stream starts again";
         meta.warn(&Warning::new(ErrorCode::CheckpointInvalid.number(), what));
     }
-    let opening = Chunk::resumed(session.id.clone(), &meta, next_seq);
+    let opening = Chunk::resumption(session.id.clone(), &meta, next_seq);
     let json = serde_json::to_vec(&opening).unwrap_or_default();
     let id = format!("{}:{from}", session.id);
     Ok(Some((Reader::new(&session, from), (id, json.into()))))

@@ -60,12 +60,12 @@ pub(crate) fn parameters() -> Value {
 }
 
 /// The parameters of the run of one module. The parameters of streams belong to the operations that return streams.
-pub(crate) fn of_a_module() -> Value {
+pub(crate) fn module_parameters() -> Value {
     json!([reference("parameters", "X-Cognitive-Session")])
 }
 
 /// The parameters of a run that may be streamed.
-pub(crate) fn of_a_run() -> Vec<Value> {
+pub(crate) fn run_parameters() -> Vec<Value> {
     let names =
         parameters().as_object().map(|all| all.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
     names.iter().map(|name| reference("parameters", name)).collect()

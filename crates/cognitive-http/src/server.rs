@@ -60,7 +60,7 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(config.read_timeout).max_buf_size(64 << 10);
     // Messages of other servers are handled also while the last streams end.
-    let others = other_servers::heed(&app.0);
+    let others = other_servers::follow_servers(&app.0);
     tokio::pin!(stop, others);
     loop {
         let accepted = tokio::select! {
@@ -82,7 +82,7 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
         // Chunks are small and read as they arrive, so they are not delayed.
         let _ = stream.set_nodelay(true);
         let wire = Wire::new(stream, (place, seat), config.write_timeout);
-        let service = guarded(Arc::clone(&app.0), routes.clone(), address);
+        let service = guard_connection(Arc::clone(&app.0), routes.clone(), address);
         let (http, closing) = (http.clone(), closing.subscribe());
         tokio::spawn(async move { connection(&http, wire, service, closing).await });
     }
@@ -97,7 +97,7 @@ pub async fn serve(app: App, listener: TcpListener, stop: impl Future<Output = (
 }
 
 /// Returns the guarded routes for one connection.
-fn guarded(
+fn guard_connection(
     shared: Arc<AppState>,
     routes: Router,
     address: SocketAddr,

@@ -134,9 +134,9 @@ impl Session {
     }
 
     /// Drops the chunks that were read. A client that lost its connection cannot resume before them.
-    pub(crate) fn forget_taken(&self) {
+    pub(crate) fn drop_read(&self) {
         let mut log = self.log.lock();
-        log.forget_taken();
+        log.drop_read();
         self.weigh(&log);
     }
 
@@ -148,7 +148,7 @@ impl Session {
         let ended = log.ended;
         drop(log);
         if !ended {
-            self.cancel(reads_too_slowly());
+            self.cancel(slow_reader());
         }
     }
 
@@ -173,13 +173,13 @@ impl Session {
     }
 
     /// Waits until the run is asked to stop.
-    pub(crate) async fn cancelled(&self) -> Option<Failure> {
+    pub(crate) async fn wait_for_cancellation(&self) -> Option<Failure> {
         let mut cancelled = self.cancelled.subscribe();
         cancelled.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone())
     }
 
     /// Waits until the stream has had no reader for `grace`.
-    pub(crate) async fn abandoned(&self, grace: Duration) {
+    pub(crate) async fn wait_for_abandonment(&self, grace: Duration) {
         let mut readers = self.readers.subscribe();
         loop {
             if readers.wait_for(|count| *count == 0).await.is_err() {
@@ -201,7 +201,7 @@ impl Session {
     }
 
     /// Returns whether the stream has as many readers as one client can need.
-    pub(crate) fn crowded(&self) -> bool {
+    pub(crate) fn is_crowded(&self) -> bool {
         *self.readers.borrow() >= READERS
     }
 }
@@ -235,7 +235,7 @@ impl Reader {
             return None;
         }
         let sent = self.peek().await?;
-        self.session.log.lock().took(self.next);
+        self.session.log.lock().record_read(self.next);
         self.next += 1;
         self.ended = sent.kind.is_terminal();
         Some((self.next, sent))
@@ -266,7 +266,7 @@ impl SilentReader {
     }
 
     /// Returns new chunks, at most `most` and at least one; none after the last.
-    pub(crate) async fn some(&mut self, most: usize) -> Vec<SentChunk> {
+    pub(crate) async fn next_chunks(&mut self, most: usize) -> Vec<SentChunk> {
         let wanted = self.next;
         if self.ended || self.length.wait_for(|length| *length > wanted).await.is_err() {
             return Vec::new();
@@ -283,13 +283,13 @@ impl SilentReader {
 
 /// Returns the last chunk for a reader whose next chunk was dropped.
 fn too_slow(id: &SessionId) -> Option<SentChunk> {
-    let chunks = ChunkWriter::new(id.clone(), 0).finish(reads_too_slowly().into_envelope());
+    let chunks = ChunkWriter::new(id.clone(), 0).finish(slow_reader().into_envelope());
     chunks.into_iter().next_back().as_ref().and_then(|last| SentChunk::new(last, &mut BytesMut::new()))
 }
 
-fn reads_too_slowly() -> Failure {
+fn slow_reader() -> Failure {
     Failure::new(ErrorCode::StreamInterrupted, "the client reads too slowly")
-        .blaming(Blame::Runtime)
+        .with_blame(Blame::Runtime)
         .suggest("Read faster, or request one envelope")
 }
 
@@ -427,7 +427,7 @@ mod tests {
         let started = tokio::time::Instant::now();
         let waiting = tokio::spawn({
             let session = Arc::clone(&session);
-            async move { session.abandoned(Duration::from_secs(30)).await }
+            async move { session.wait_for_abandonment(Duration::from_secs(30)).await }
         });
         tokio::time::sleep(Duration::from_secs(5)).await;
         drop(reader);

@@ -48,13 +48,13 @@ impl Burden {
         self.leaving.fetch_add(after.leaving.wrapping_sub(before.leaving), Ordering::Relaxed);
     }
 
-    fn held(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
     /// The memory of streams that were not asked to end.
-    fn staying(&self) -> usize {
-        self.held().saturating_sub(self.leaving.load(Ordering::Relaxed))
+    fn lasting_bytes(&self) -> usize {
+        self.held_bytes().saturating_sub(self.leaving.load(Ordering::Relaxed))
     }
 }
 
@@ -95,13 +95,13 @@ impl Sessions {
 
     /// Returns whether there is too little memory for one more stream.
     pub(crate) fn is_full(&self) -> bool {
-        self.burden.held() > self.most_together.saturating_sub(SMALL)
+        self.burden.held_bytes() > self.most_together.saturating_sub(SMALL)
     }
 
     /// Reduces the memory of all streams to below its limit. Returns at once if it is below, or if enough streams are
     /// ending.
     pub(crate) fn relieve(&self) {
-        if self.burden.staying() <= self.most_together {
+        if self.burden.lasting_bytes() <= self.most_together {
             return;
         }
         // One caller at a time is enough.
@@ -112,14 +112,14 @@ impl Sessions {
         let mut loads: Vec<_> = alive.iter().map(|session| (session.load(), session)).collect();
         loads.sort_by_key(|((_, taken), _)| std::cmp::Reverse(*taken));
         for ((_, taken), session) in &loads {
-            if *taken < SMALL || self.burden.staying() <= enough {
+            if *taken < SMALL || self.burden.lasting_bytes() <= enough {
                 break;
             }
-            session.forget_taken();
+            session.drop_read();
         }
         loads.sort_by_key(|((behind, _), _)| std::cmp::Reverse(*behind));
         for ((behind, _), session) in &loads {
-            if *behind < SMALL || self.burden.staying() <= enough {
+            if *behind < SMALL || self.burden.lasting_bytes() <= enough {
                 break;
             }
             session.give_up();
@@ -148,7 +148,7 @@ impl Sessions {
 
     /// Returns the stream with this id that runs on this server, for any owner: the server that received the request
     /// has already checked the owner.
-    pub(crate) fn run_here(&self, id: &str) -> Option<Arc<Session>> {
+    pub(crate) fn local_stream(&self, id: &str) -> Option<Arc<Session>> {
         self.known.lock().by_id.get(id).filter(|session| !session.is_followed()).cloned()
     }
 
@@ -159,7 +159,7 @@ impl Sessions {
     }
 
     /// Records that a stream has ended.
-    pub(crate) fn ended(&self, session: &Session, keep: Duration) {
+    pub(crate) fn record_end(&self, session: &Session, keep: Duration) {
         let id = session.id.as_str().to_owned();
         let log = session.bytes();
         let mut known = self.known.lock();
@@ -224,7 +224,7 @@ mod tests {
         writer.text("data.text", &"x".repeat(bytes)).into_iter().for_each(|chunk| session.push(chunk));
         let failure = Failure::new(ErrorCode::StreamInterrupted, "m");
         writer.finish(failure.into_envelope()).into_iter().for_each(|chunk| session.push(chunk));
-        sessions.ended(session, MINUTE);
+        sessions.record_end(session, MINUTE);
     }
 
     #[test]
@@ -286,10 +286,10 @@ mod tests {
             for (session, writer) in
                 streams.iter().zip(&mut writers).filter(|(session, _)| session.weight().leaving > 0)
             {
-                let failure = session.cancelled().await.unwrap();
+                let failure = session.wait_for_cancellation().await.unwrap();
                 writer.finish(failure.into_envelope()).into_iter().for_each(|chunk| session.push(chunk));
             }
-            assert!(sessions.burden.held() <= most, "{}", sessions.burden.held());
+            assert!(sessions.burden.held_bytes() <= most, "{}", sessions.burden.held_bytes());
             for chunk in writer.text("data.text", "y") {
                 watched.push(chunk);
                 let (_, sent) = quick.next().await.unwrap();
@@ -305,7 +305,7 @@ mod tests {
         assert!(told > 12, "{told}");
         drop((streams, slow, watched, quick));
         sessions.known.lock().by_id.clear();
-        assert_eq!(sessions.burden.held(), 0, "all of it came back");
+        assert_eq!(sessions.burden.held_bytes(), 0, "all of it came back");
     }
 
     // S2: a run that was asked to end holds its answer until it has ended; no other stream is ended because of that.
@@ -323,15 +323,18 @@ mod tests {
             streams[0].weight().leaving >= 800_000 && streams[1].weight().leaving == 0,
             "the one that is further behind"
         );
-        assert!(sessions.burden.held() > 1 << 20 && sessions.is_full(), "it has not given anything back yet");
-        let before = sessions.burden.held();
+        assert!(
+            sessions.burden.held_bytes() > 1 << 20 && sessions.is_full(),
+            "it has not given anything back yet"
+        );
+        let before = sessions.burden.held_bytes();
         writers[0].text("data.text", "more").into_iter().for_each(|chunk| streams[0].push(chunk));
         sessions.relieve();
         assert_eq!(streams[1].weight().leaving, 0, "nobody else goes for it");
-        assert!(sessions.burden.held() <= before + RUN_OF_MORE, "and what it still says is not kept");
+        assert!(sessions.burden.held_bytes() <= before + RUN_OF_MORE, "and what it still says is not kept");
         let failure = Failure::new(ErrorCode::StreamInterrupted, "m").into_envelope();
         writers[0].finish(failure).into_iter().for_each(|chunk| streams[0].push(chunk));
-        assert!(sessions.burden.held() < 1 << 20 && !sessions.is_full());
+        assert!(sessions.burden.held_bytes() < 1 << 20 && !sessions.is_full());
     }
 
     /// The memory that a run holds for the four letters of `more`.

@@ -20,7 +20,7 @@ pub trait SharedState: Send + Sync {
     ) -> PortFuture<'a, Result<Result<(), Duration>, String>>;
 
     /// Refunds a run that was counted but did not take place.
-    fn give_back<'a>(&'a self, client: &'a str, interval: Duration) -> PortFuture<'a, Result<(), String>>;
+    fn refund<'a>(&'a self, client: &'a str, interval: Duration) -> PortFuture<'a, Result<(), String>>;
 
     /// Registers a stream that this server sends.
     fn open_stream<'a>(

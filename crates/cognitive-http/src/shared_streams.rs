@@ -61,7 +61,7 @@ async fn hand_over(
     state.open_stream(stream, keep).await?;
     let mut bytes = 0;
     loop {
-        let batch = reader.some(BATCH).await;
+        let batch = reader.next_chunks(BATCH).await;
         if batch.is_empty() {
             return Err("a part of it was discarded".to_owned());
         }
@@ -115,7 +115,7 @@ async fn look(
         shared.sessions.insert(&session);
         tokio::spawn(async move {
             mirror.follow(state.as_ref()).await;
-            shared.sessions.ended(&mirror.session, shared.config.replay);
+            shared.sessions.record_end(&mirror.session, shared.config.replay);
         });
         return Ok(Some(session));
     }
@@ -123,7 +123,7 @@ async fn look(
         mirror.close(state.as_ref()).await?;
     }
     shared.sessions.insert(&session);
-    shared.sessions.ended(&session, shared.config.replay);
+    shared.sessions.record_end(&session, shared.config.replay);
     Ok(Some(session))
 }
 
@@ -160,7 +160,7 @@ impl Mirror {
             tokio::select! {
                 () = tokio::time::sleep(PULSE) => {}
                 // This server stops; the stream continues elsewhere.
-                _ = self.session.cancelled() => silence = PATIENCE,
+                _ = self.session.wait_for_cancellation() => silence = PATIENCE,
             }
             match state.read(&id, self.length).await {
                 Ok(part) if silence < PATIENCE => {
@@ -201,7 +201,7 @@ impl Mirror {
         if let (Some(module), Some(data)) = (&self.module, envelope.get_mut("partial_data")) {
             with_lists(data, module.contract.data().schema());
         }
-        for (place, text) in [("/error/message", STOPPED.to_owned()), ("/meta/explain", explained())] {
+        for (place, text) in [("/error/message", STOPPED.to_owned()), ("/meta/explain", stopped_message())] {
             if let Some(told) = envelope.pointer_mut(place) {
                 *told = text.into();
             }
@@ -216,7 +216,7 @@ impl Mirror {
 /// The message of a stream whose server is gone.
 const STOPPED: &str = "the server that ran this stream has stopped";
 
-fn explained() -> String {
+fn stopped_message() -> String {
     format!("{}: {STOPPED}", Blame::Runtime.opening())
 }
 

@@ -48,11 +48,11 @@ impl SpanRequest {
             span = span.text("http.route", route);
         }
         match status {
-            None => span = span.failed("cancelled".to_owned()),
+            None => span = span.with_error("cancelled".to_owned()),
             Some(status) => span = span.count("http.response.status_code", u64::from(status)),
         }
         if let Some(status) = status.filter(|status| *status >= 500) {
-            span = span.failed(status.to_string());
+            span = span.with_error(status.to_string());
         }
         span.parent.clone_from(&trace.caller);
         span
@@ -69,7 +69,7 @@ struct SpannedBody {
 
 impl Drop for SpannedBody {
     fn drop(&mut self) {
-        self.sink.finished(self.asked.span(Some(self.status)));
+        self.sink.record_span(self.asked.span(Some(self.status)));
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct PendingRequest(Option<(SpanRequest, Arc<dyn SpanSink>)>);
 
 impl PendingRequest {
     /// Records the span once the whole response has been sent. Without a span sink, returns the response unchanged.
-    pub(crate) fn answered(mut self, response: Response<Body>) -> Response<Body> {
+    pub(crate) fn trace_response(mut self, response: Response<Body>) -> Response<Body> {
         let Some((asked, sink)) = self.0.take() else { return response };
         let status = response.status().as_u16();
         response.map(|body| Body::new(SpannedBody { body, asked, status, sink }))
@@ -109,21 +109,22 @@ impl PendingRequest {
 impl Drop for PendingRequest {
     fn drop(&mut self) {
         if let Some((asked, sink)) = self.0.take() {
-            sink.finished(asked.span(None));
+            sink.record_span(asked.span(None));
         }
     }
 }
 
 impl AppState {
     /// Registers a request for tracing if spans are recorded and the request is sampled.
-    pub(crate) fn asked(&self, sampled: bool, asked: impl FnOnce() -> SpanRequest) -> PendingRequest {
+    pub(crate) fn trace_request(&self, sampled: bool, asked: impl FnOnce() -> SpanRequest) -> PendingRequest {
         PendingRequest(self.config.spans.clone().filter(|_| sampled).map(|sink| (asked(), sink)))
     }
 
     /// Returns the parent for the spans of a run below this request; `None` if no spans are recorded.
     pub(crate) fn place(&self, trace: &Trace, above: Option<&str>) -> Option<Arc<SpanParent>> {
         let sink = self.config.spans.as_ref().filter(|_| trace.sampled)?;
-        let place = SpanParent::new(Arc::clone(sink)).below(above).asking_for(self.config.model.as_deref());
+        let place =
+            SpanParent::new(Arc::clone(sink)).with_parent(above).asking_for(self.config.model.as_deref());
         Some(Arc::new(place))
     }
 }

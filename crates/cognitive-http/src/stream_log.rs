@@ -159,7 +159,7 @@ impl Log {
     }
 
     /// Records that a reader has read the chunk at this position.
-    pub(crate) fn took(&mut self, place: usize) {
+    pub(crate) fn record_read(&mut self, place: usize) {
         while self.taken <= place {
             let cost = self.get(self.taken).map_or(0, SentChunk::cost);
             self.behind = self.behind.saturating_sub(cost);
@@ -168,7 +168,7 @@ impl Log {
     }
 
     /// Drops the chunks that the reader furthest ahead has read. A reader that keeps up loses nothing.
-    pub(crate) fn forget_taken(&mut self) {
+    pub(crate) fn drop_read(&mut self) {
         while self.gone < self.taken && !self.sent.is_empty() {
             self.drop_oldest();
         }

@@ -2,7 +2,7 @@
 //! does not match the published format exactly.
 
 use axum::http::HeaderMap;
-use cognitive_runtime::ids::{span_id, unheard_of};
+use cognitive_runtime::ids::{span_id, unique_number};
 use uuid::{Builder, Uuid};
 
 use crate::header_names;
@@ -29,8 +29,8 @@ impl Trace {
     /// Returns the caller's trace, or a new one.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         let brought = headers.get(&header_names::TRACEPARENT).and_then(|value| value.to_str().ok());
-        brought.and_then(Self::brought).unwrap_or_else(|| {
-            let id = Builder::from_random_bytes(unheard_of().to_be_bytes()).into_uuid();
+        brought.and_then(Self::parse).unwrap_or_else(|| {
+            let id = Builder::from_random_bytes(unique_number().to_be_bytes()).into_uuid();
             Self {
                 id: id.hyphenated().encode_lower(&mut Uuid::encode_buffer()).to_owned(),
                 brought: false,
@@ -42,7 +42,7 @@ impl Trace {
     }
 
     /// Parses a `traceparent`; `None` if it is malformed.
-    pub(crate) fn brought(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let id = parse(text)?.to_owned();
         let mut parts = text.split('-').skip(2);
         let caller = parts.next().map(str::to_owned);
@@ -126,7 +126,7 @@ mod tests {
         );
         assert_eq!(parse(&Trace::from_headers(&HeaderMap::new()).parent()).map(str::len), Some(32));
         assert_eq!(trace.caller.as_deref(), Some("00f067aa0ba902b7"));
-        let unseen = Trace::brought(&format!("00-{id}-00f067aa0ba902b7-00")).unwrap();
+        let unseen = Trace::parse(&format!("00-{id}-00f067aa0ba902b7-00")).unwrap();
         assert!(trace.sampled && !unseen.sampled && unseen.parent().ends_with("-00"));
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn response(
                     match chunk(framing, &mut reader, heartbeat, tier).await? {
                         FramedPiece::Heartbeat(bytes) => (Frame::data(bytes), next),
                         FramedPiece::Chunk(bytes, last) => {
-                            let bytes = if is_first { begun(framing, bytes) } else { bytes };
+                            let bytes = if is_first { with_retry_delay(framing, bytes) } else { bytes };
                             let then = last.filter(|_| trailers).map_or(NextPart::Chunks, NextPart::Trailers);
                             (Frame::data(bytes), then)
                         }
@@ -106,13 +106,15 @@ pub(crate) fn response(
 /// Returns the first part of a body: the opening for a client that resumes, otherwise the first chunk.
 fn beginning(framing: Framing, opening: Option<(String, Bytes)>) -> NextPart {
     match opening {
-        Some((id, json)) => NextPart::Begin(begun(framing, framed(framing, "meta", &id, &json))),
+        Some((id, json)) => {
+            NextPart::Begin(with_retry_delay(framing, frame_event(framing, "meta", &id, &json)))
+        }
         None => NextPart::FirstChunk,
     }
 }
 
 /// Adds the reconnection delay to the first frame of an event stream.
-fn begun(framing: Framing, frame: Bytes) -> Bytes {
+fn with_retry_delay(framing: Framing, frame: Bytes) -> Bytes {
     match framing {
         Framing::Lines => frame,
         Framing::Events => [RETRY, &frame].concat().into(),
@@ -133,12 +135,12 @@ async fn chunk(
     let (place, SentChunk { kind, json, envelope, .. }) = next?;
     let trailers = envelope.map(|envelope| routing(&envelope, Some(tier)));
     let id = format!("{}:{place}", reader.session().id);
-    let frame = framed(framing, kind.event_name().unwrap_or("chunk"), &id, &json);
+    let frame = frame_event(framing, kind.event_name().unwrap_or("chunk"), &id, &json);
     Some(FramedPiece::Chunk(frame, trailers))
 }
 
 /// JSON never contains a raw line break, so one `data:` line is enough (S-16).
-fn framed(framing: Framing, event: &str, id: &str, json: &[u8]) -> Bytes {
+fn frame_event(framing: Framing, event: &str, id: &str, json: &[u8]) -> Bytes {
     let mut bytes = Vec::with_capacity(json.len() + event.len() + id.len() + 24);
     match framing {
         Framing::Events => {

@@ -111,7 +111,7 @@ fn try_announce(shared: &AppState, client: &Client, body: &[u8]) -> Result<Uploa
             Failure::new(ErrorCode::InvalidInput, format!("`checksum` {what}"))
                 .suggest("Leave it out, or send the digest of the sent bytes")
         })?;
-        upload = upload.checked(checksum);
+        upload = upload.with_checksum(checksum);
     }
     let announced = store.announce(client.uploader(), &upload)?;
     Ok(UploadPlace {
@@ -151,7 +151,7 @@ async fn try_receive(shared: &AppState, client: &Client, id: &str, body: Body) -
         // The timeout is per piece: a video takes a while, and a client that sends nothing is gone.
         let piece = tokio::time::timeout(shared.config.read_timeout, pieces.next()).await.map_err(|_| {
             Failure::new(ErrorCode::Timeout, "the upload did not arrive in time")
-                .blaming(Blame::Runtime)
+                .with_blame(Blame::Runtime)
                 .suggest("Send it again")
         })?;
         match piece {

@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, watch};
 
-use crate::app::{AppState, shutting_down};
+use crate::app::{AppState, shutdown_failure};
 use crate::auth::Client;
 use crate::frames::{self, BrokenFrame, ClientFrame, FrameReader, ServerFrame};
 use crate::handshake;
@@ -126,7 +126,7 @@ async fn talk(connection: Upgraded, shared: Arc<AppState>, client: Arc<Client>) 
     let mut socket = Socket { shared, client, out, runs: HashMap::new(), silence: 0 };
     let listening = AssertUnwindSafe(socket.listen(&mut reader)).catch_unwind();
     let end = tokio::select! {
-        end = listening => end.unwrap_or(Some(ServerFrame::goodbye(code::ERROR, "internal error of the server"))),
+        end = listening => end.unwrap_or(Some(ServerFrame::close_frame(code::ERROR, "internal error of the server"))),
         // A client that reads nothing is gone, even if it still sends.
         _ = &mut writer => None,
     };
@@ -169,11 +169,11 @@ fn complaint(reason: BrokenFrame) -> Option<ServerFrame> {
         BrokenFrame::Late => (code::POLICY, "the message did not arrive in time"),
         BrokenFrame::Gone => return None,
     };
-    Some(ServerFrame::goodbye(code, reason))
+    Some(ServerFrame::close_frame(code, reason))
 }
 
 /// Waits until the server stops and all runs of this socket have sent their last chunk. Cancel-safe.
-async fn drained(draining: &mut watch::Receiver<bool>, runs: &mut HashMap<String, Forwarder>) {
+async fn wait_until_drained(draining: &mut watch::Receiver<bool>, runs: &mut HashMap<String, Forwarder>) {
     if draining.wait_for(|draining| *draining).await.is_err() {
         return std::future::pending().await;
     }
@@ -207,14 +207,14 @@ impl Socket {
         loop {
             let received = tokio::select! {
                 received = tokio::time::timeout(heartbeat, reader.next()) => received,
-                () = drained(&mut draining, &mut self.runs) => {
-                    return Some(ServerFrame::goodbye(code::AWAY, "the server is shutting down"));
+                () = wait_until_drained(&mut draining, &mut self.runs) => {
+                    return Some(ServerFrame::close_frame(code::AWAY, "the server is shutting down"));
                 }
             };
             let Ok(received) = received else {
                 self.silence += 1;
                 if self.silence > SILENCE {
-                    return Some(ServerFrame::goodbye(
+                    return Some(ServerFrame::close_frame(
                         code::POLICY,
                         "the client sent nothing, not even a pong",
                     ));
@@ -250,7 +250,7 @@ impl Socket {
         }
         if length > LONG
             && self.client.is_limited
-            && let Some(wait) = self.shared.limits.has_run_out(&self.client.name, Instant::now())
+            && let Some(wait) = self.shared.limits.wait_time(&self.client.name, Instant::now())
         {
             self.refuse(None, run::out_of_rate(wait)).await;
             return None;
@@ -303,7 +303,7 @@ impl Socket {
                 .suggest("Give each run on the socket a short `id`, such as a number"));
         }
         if *self.shared.draining.borrow() {
-            return Err(shutting_down(ErrorCode::ProviderUnavailable));
+            return Err(shutdown_failure(ErrorCode::ProviderUnavailable));
         }
         // Looking up a missing module costs as much as a run, so it counts against the rate limit.
         run::within_shared_rate(&self.shared, &self.client).await?;
@@ -320,7 +320,7 @@ impl Socket {
         // No warning option is needed: the stream itself shows that the answer arrives whole.
         let mut options = run::options(&self.client, &asked)?;
         // The trace of the run, or that of the socket if the client sent one, or a new one for each run.
-        let own = traceparent.as_deref().and_then(Trace::brought);
+        let own = traceparent.as_deref().and_then(Trace::parse);
         let trace = own.as_ref().unwrap_or(&self.client.trace);
         options.trace_id = trace.brought.then(|| trace.id.clone());
         // The parent of a run must be in the same trace: the caller's span, or the socket's span, or none.
@@ -330,7 +330,7 @@ impl Socket {
             Some(args) => RunInput::Text(args),
             None => RunInput::Json(input.unwrap_or_default()),
         };
-        let request = RunRequest { module: ModuleRef::loaded(name, module), input, options };
+        let request = RunRequest { module: ModuleRef::from_module(name, module), input, options };
         let reader = run::start(&self.shared, &host, &self.client, request, &asked, permit, claim);
         let session = Arc::downgrade(reader.session());
         let name = reader.session().id.as_str().to_owned();
@@ -344,7 +344,7 @@ impl Socket {
         let mut writer = ChunkWriter::new(cognitive_runtime::session_id(), 0);
         for chunk in writer.finish(failure.for_remote_caller().into_envelope()) {
             let json = serde_json::to_vec(&chunk).unwrap_or_default();
-            self.send(ServerFrame::Text(labelled(id, &json))).await;
+            self.send(ServerFrame::Text(with_client_id(id, &json))).await;
         }
     }
 
@@ -395,9 +395,9 @@ async fn forward(
 ) {
     loop {
         let text = match tokio::time::timeout(heartbeat, reader.next()).await {
-            Ok(Some((_, sent))) => labelled(id.as_ref(), &sent.json),
+            Ok(Some((_, sent))) => with_client_id(id.as_ref(), &sent.json),
             Ok(None) => return,
-            Err(_) => labelled(id.as_ref(), b"{}"),
+            Err(_) => with_client_id(id.as_ref(), b"{}"),
         };
         if out.send(ServerFrame::Text(text)).await.is_err() {
             return;
@@ -406,7 +406,7 @@ async fn forward(
 }
 
 /// Prepends the client's id to a chunk.
-fn labelled(id: Option<&Value>, json: &[u8]) -> Vec<u8> {
+fn with_client_id(id: Option<&Value>, json: &[u8]) -> Vec<u8> {
     match (id, json.split_first()) {
         (Some(id), Some((b'{', rest))) => {
             let comma = if rest == b"}" { "" } else { "," };
@@ -423,7 +423,8 @@ mod tests {
 
     #[test]
     fn a_chunk_carries_the_id_of_the_client() {
-        let text = |id: Option<Value>, json: &[u8]| String::from_utf8(labelled(id.as_ref(), json)).unwrap();
+        let text =
+            |id: Option<Value>, json: &[u8]| String::from_utf8(with_client_id(id.as_ref(), json)).unwrap();
         assert_eq!(text(Some("a\"b".into()), br#"{"final":true}"#), r#"{"id":"a\"b","final":true}"#);
         assert_eq!(text(Some(7.into()), b"{}"), r#"{"id":7}"#);
         assert_eq!(text(None, b"{}"), "{}");

@@ -16,7 +16,7 @@ use crate::loss::ImportLoss;
 use crate::name::module_name;
 use crate::pretty_json::pretty_json;
 use crate::prompt_text::{OwnPlaceholders, quiet};
-use crate::source::{bare, quote, refuse};
+use crate::source::{literal_text, quote, refuse};
 use crate::{ImportOptions, ImportedModule};
 
 /// The maximum number of golden tests from one file. More of them are a data set, which belongs to `cogn eval`.
@@ -40,18 +40,18 @@ pub(crate) fn assemble(mut draft: ImportDraft, options: &ImportOptions) -> Resul
         ("schema.json".to_owned(), pretty_json(&schema).into_bytes()),
     ]);
     files.extend(std::mem::take(&mut draft.extra));
-    let module = loaded(&name, &files)?;
+    let module = load_draft(&name, &files)?;
     add_tests(&mut draft, &module, &schema, &mut files);
     let form = draft.form;
     let losses = draft.losses.finish();
     let page = readme(&name, &responsibility, (form.word(), &draft.source), &losses);
     files.insert("README.md".to_owned(), page.into_bytes());
-    loaded(&name, &files)?;
+    load_draft(&name, &files)?;
     Ok(ImportedModule { name, form, files, losses, restored: false })
 }
 
 /// Loads the module as if from disk.
-fn loaded(name: &str, files: &ModuleFiles) -> Result<Module, Failure> {
+fn load_draft(name: &str, files: &ModuleFiles) -> Result<Module, Failure> {
     let folder = Folder::memory(name, files.clone());
     let report = validate(&folder, Mode::Standard);
     if let Some(finding) = report.findings.iter().find(|finding| finding.severity == Severity::Error) {
@@ -107,13 +107,13 @@ fn identity(draft: &mut ImportDraft) -> (String, String) {
     let responsibility = match written.filter(|text| !text.is_empty()) {
         Some(text) if text.chars().count() > MAX_RESPONSIBILITY => {
             let why = "a responsibility has one or two sentences; the whole description is in the file";
-            draft.losses.changed("the description, shortened to its beginning", &draft.source, why);
+            draft.losses.add_changed("the description, shortened to its beginning", &draft.source, why);
             text.chars().take(MAX_RESPONSIBILITY).collect()
         }
         Some(text) => text,
         None => {
             let why = "the file does not describe its purpose, by which people find a module";
-            draft.losses.made_up("`responsibility`", &draft.source, why);
+            draft.losses.add_invented("`responsibility`", &draft.source, why);
             format!("Do what {} says.", draft.source)
         }
     };
@@ -126,7 +126,7 @@ fn identity(draft: &mut ImportDraft) -> (String, String) {
         None => {
             if let Some(written) = written {
                 let why = "versions of modules are semantic, such as 1.2.0";
-                draft.losses.changed(
+                draft.losses.add_changed(
                     format!("the version {}, now `0.1.0`", quote(&written)),
                     &draft.source,
                     why,
@@ -144,7 +144,7 @@ fn manifest(draft: &ImportDraft, name: &str, responsibility: &str, version: &str
         "# Imported from {} ({}) by `cogn import`. README.md lists what changed.\nname: {}\nversion: \
          {}\nresponsibility: {}\ntier: decision\noverflow: {{enabled: false}}\nenums: {{strategy: \
          strict}}\n",
-        bare(&draft.source),
+        literal_text(&draft.source),
         draft.form.word(),
         json!(name),
         json!(version),
@@ -174,16 +174,20 @@ fn add_tests(draft: &mut ImportDraft, module: &Module, schema: &Value, files: &m
     let mut inputs = Vec::new();
     for (name, input) in std::mem::take(&mut draft.examples) {
         if inputs.len() == MAX_TESTS {
-            draft.losses.lost("further examples", &draft.source, "at most twenty tests are made of one file");
+            draft.losses.add_lost(
+                "further examples",
+                &draft.source,
+                "at most twenty tests are made of one file",
+            );
             break;
         }
         if contract.input().accepts(&input) {
             inputs.push((name, input));
         } else if let Some(input) =
-            completed(&input, made.as_ref()).filter(|input| contract.input().accepts(input))
+            complete_example(&input, made.as_ref()).filter(|input| contract.input().accepts(input))
         {
             let why = "the file gives values for a part of the input; write typical ones for the rest";
-            draft.losses.made_up(
+            draft.losses.add_invented(
                 "the rest of the golden test's input",
                 &format!("tests/{name}.input.json"),
                 why,
@@ -191,25 +195,26 @@ fn add_tests(draft: &mut ImportDraft, module: &Module, schema: &Value, files: &m
             inputs.push((name, input));
         } else {
             let why = "it does not match the input schema, so it gave no test";
-            draft.losses.lost(format!("the example {}", quote(&name)), &draft.source, why);
+            draft.losses.add_lost(format!("the example {}", quote(&name)), &draft.source, why);
         }
     }
     if inputs.is_empty() {
         match made.filter(|input| contract.input().accepts(input)) {
             Some(input) => {
                 let why = "the file has no example; write a typical one";
-                draft.losses.made_up("the input of the golden test", "tests/example.input.json", why);
+                draft.losses.add_invented("the input of the golden test", "tests/example.input.json", why);
                 inputs.push(("example".to_owned(), input));
             }
             None => return no_test(draft, "input"),
         }
     }
-    let Some(data) = value_for(schema, "/data").map(marked).filter(|data| contract.data().accepts(data))
+    let Some(data) =
+        value_for(schema, "/data").map(mark_generated).filter(|data| contract.data().accepts(data))
     else {
         return no_test(draft, "answer");
     };
     let why = "no model was called; `cogn test --record` replaces it with a real reply";
-    draft.losses.made_up("the reply of the golden test", "tests", why);
+    draft.losses.add_invented("the reply of the golden test", "tests", why);
     let reply = json!({ "ok": true, "meta": { "confidence": 0.95, "risk": "low", "explain": MADE_UP }, "data": data });
     for (name, input) in inputs {
         let stem = format!("tests/{name}");
@@ -222,18 +227,18 @@ fn add_tests(draft: &mut ImportDraft, module: &Module, schema: &Value, files: &m
 fn no_test(draft: &mut ImportDraft, what: &str) {
     let why = "its schema has rules that a made-up value cannot meet: write `tests/example.input.json` \
          and record a reply";
-    draft.losses.lost(format!("the golden test, because there is no {what}"), &draft.source, why);
+    draft.losses.add_lost(format!("the golden test, because there is no {what}"), &draft.source, why);
 }
 
 /// An example whose missing members are filled with generated values.
-fn completed(example: &Value, made: Option<&Value>) -> Option<Value> {
+fn complete_example(example: &Value, made: Option<&Value>) -> Option<Value> {
     let (Value::Object(given), Value::Object(mut all)) = (example, made?.clone()) else { return None };
     all.extend(given.clone());
     Some(Value::Object(all))
 }
 
 /// Marks the rationale of a reply as generated.
-fn marked(mut data: Value) -> Value {
+fn mark_generated(mut data: Value) -> Value {
     if let Some(rationale) = data.get_mut("rationale").filter(|rationale| rationale.is_string()) {
         *rationale = Value::from(MADE_UP);
     }
@@ -259,7 +264,7 @@ fn with_media(mut input: Value, draft: &ImportDraft, schema: &Value) -> Value {
 fn readme(name: &str, responsibility: &str, (form, source): (&str, &str), losses: &[ImportLoss]) -> String {
     let mut page = format!(
         "# {name}\n\n{responsibility}\n\nImported from `{source}` ({form}) by `cogn import`.\n",
-        source = bare(source),
+        source = literal_text(source),
     );
     if !losses.is_empty() {
         page.push_str("\n## Changes made by the import\n\n");

@@ -6,7 +6,7 @@ use cognitive_library::init::{Feature, Template, files};
 use serde_json::{Map, Value, json};
 
 use crate::draft::{DraftOutput, ImportDraft, as_map};
-use crate::foreign_schema::{is_recursive, moved};
+use crate::foreign_schema::{is_recursive, move_schema};
 use crate::loss::LossList;
 
 /// The location of a wrapped answer.
@@ -43,28 +43,32 @@ fn data_section(draft: &mut ImportDraft) -> Value {
     let (schema, file, defined) = match &draft.output {
         DraftOutput::Text => {
             let why = "the answer of a module is an object with a rationale; the text is its member `result`";
-            losses.changed("an answer in plain text", &draft.source, why);
-            return wrapped(json!({ "type": "string", "minLength": 1 }));
+            losses.add_changed("an answer in plain text", &draft.source, why);
+            return result_schema(json!({ "type": "string", "minLength": 1 }));
         }
-        DraftOutput::Result(schema) => return wrapped(schema.clone()),
+        DraftOutput::Result(schema) => return result_schema(schema.clone()),
         DraftOutput::Schema { schema, file } => (schema, file.as_str(), false),
         DraftOutput::Defined(schema) => (schema, draft.source.as_str(), true),
     };
     let base = |place: &'static str| if defined { "" } else { place };
     // First without recording losses, to see whether the schema has room for a rationale.
-    let mut members = as_map(moved(schema, base("/data"), file, &mut LossList::default()));
+    let mut members = as_map(move_schema(schema, base("/data"), file, &mut LossList::default()));
     if has_room(&members) && (defined || !is_recursive(schema)) {
-        moved(schema, base("/data"), file, losses);
+        move_schema(schema, base("/data"), file, losses);
         if add_rationale(&mut members) {
-            losses.made_up("`rationale` in the answer", file, "every answer of a module has a rationale");
+            losses.add_invented(
+                "`rationale` in the answer",
+                file,
+                "every answer of a module has a rationale",
+            );
         }
         return Value::Object(members);
     }
-    let inner = moved(schema, base(RESULT), file, losses);
+    let inner = move_schema(schema, base(RESULT), file, losses);
     let why = "the answer of a module is an object with a rationale; the answer of the file is its member \
          `result`";
-    losses.changed("the form of the answer, now `result`", file, why);
-    wrapped(inner)
+    losses.add_changed("the form of the answer, now `result`", file, why);
+    result_schema(inner)
 }
 
 /// Returns whether the schema is an object with named members, in which a `rationale`, if declared, is a string.
@@ -98,7 +102,7 @@ fn rationale() -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": 2000, "description": "Why the answer is what it is" })
 }
 
-fn wrapped(result: Value) -> Value {
+fn result_schema(result: Value) -> Value {
     json!({
         "type": "object",
         "required": ["rationale", "result"],
@@ -109,7 +113,7 @@ fn wrapped(result: Value) -> Value {
 
 /// The schema of a media item and an example item of that kind, as `cogn init` writes them.
 pub(crate) fn media_item(kind: InputModality) -> Option<(Value, Value)> {
-    let template = Template::new("m", Tier::Decision).written_out().with(Feature::Media(kind));
+    let template = Template::new("m", Tier::Decision).in_full().with(Feature::Media(kind));
     let files = files(&template).ok()?;
     let json = |path: &str| serde_json::from_str::<Value>(files.get(path)?).ok();
     let schema = json("schema.json")?.pointer("/$defs/MediaInput")?.clone();

@@ -20,10 +20,10 @@ const CALLER: &str = "the caller chooses the model and its settings";
 
 /// Reads the file.
 pub(crate) fn read(path: &Path) -> Result<ImportDraft, Failure> {
-    of_source(&SourceFile::open(path)?)
+    import_prompt(&SourceFile::open(path)?)
 }
 
-fn of_source(source: &SourceFile) -> Result<ImportDraft, Failure> {
+fn import_prompt(source: &SourceFile) -> Result<ImportDraft, Failure> {
     if source.name.starts_with('_') {
         let message = format!("{} is a partial, a fragment that other prompts include", quote(&source.name));
         return Err(refuse(message, "Import the prompt that includes it"));
@@ -57,7 +57,7 @@ fn keys(draft: &mut ImportDraft, keys: &Map<String, Value>) -> Result<(), Failur
             }
             "name" | "description" | "input" | "output" | "tools" | "toolDefs" => {}
             "model" => {
-                draft.losses.lost(
+                draft.losses.add_lost(
                     format!("the model {}", quote(value.as_str().unwrap_or_default())),
                     &source,
                     CALLER,
@@ -65,11 +65,11 @@ fn keys(draft: &mut ImportDraft, keys: &Map<String, Value>) -> Result<(), Failur
             }
             "config" => {
                 for name in value.as_object().into_iter().flat_map(|config| config.keys()) {
-                    draft.losses.lost(format!("`config.{name}`"), &source, CALLER);
+                    draft.losses.add_lost(format!("`config.{name}`"), &source, CALLER);
                 }
             }
-            "variant" => draft.losses.lost("`variant`", &source, "each variant becomes one module"),
-            _ => draft.losses.lost(format!("`{key}`"), &source, "manifests have no such key"),
+            "variant" => draft.losses.add_lost("`variant`", &source, "each variant becomes one module"),
+            _ => draft.losses.add_lost(format!("`{key}`"), &source, "manifests have no such key"),
         }
     }
     Ok(())
@@ -83,13 +83,13 @@ fn input(draft: &mut ImportDraft, written: Option<&Value>) -> Result<bool, Failu
     let schema = written.get("schema").filter(|schema| !schema.is_null());
     if let Some(schema) = schema {
         let schema = picoschema::read(schema, "input.schema")?;
-        draft.input = DraftInput::of_schema(&schema, &source, &mut draft.losses);
+        draft.input = DraftInput::from_schema(&schema, &source, &mut draft.losses);
     }
     if let Some(Value::Object(defaults)) = written.get("default") {
         for (name, value) in defaults {
             if !draft.input.has(name) {
                 let why = "the file gives a default for it and no type; any value is accepted";
-                draft.losses.made_up(format!("the type of `{name}`"), &source, why);
+                draft.losses.add_invented(format!("the type of `{name}`"), &source, why);
                 draft.input.add(name, json!({}), false);
             }
             draft.input.set_default(name, value);
@@ -114,7 +114,7 @@ fn output(draft: &mut ImportDraft, written: Option<&Value>) -> Result<(), Failur
         None => return Ok(()),
     };
     if !["", "json", "text"].contains(&format) {
-        draft.losses.changed(
+        draft.losses.add_changed(
             format!("`output.format` {}", quote(format)),
             &source,
             "a run returns one object, the envelope",
@@ -128,7 +128,7 @@ fn other_members(draft: &mut ImportDraft, key: &str, written: &Value, taken: &[&
     for name in
         written.as_object().into_iter().flat_map(Map::keys).filter(|name| !taken.contains(&name.as_str()))
     {
-        draft.losses.lost(format!("`{key}.{name}`"), &draft.source, "contracts have no such key");
+        draft.losses.add_lost(format!("`{key}.{name}`"), &draft.source, "contracts have no such key");
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn defaults_are_no_longer_required() {
         let text = "---\ninput:\n  schema:\n    name: string\n    tone: string\n  default:\n    tone: kind\n---\nGreet {{name}}.";
-        let draft = of_source(&SourceFile::memory("greet.prompt", text)).unwrap();
+        let draft = import_prompt(&SourceFile::memory("greet.prompt", text)).unwrap();
         assert_eq!(draft.name, "greet");
         assert_eq!(draft.input.schema["required"], json!(["name"]));
         assert_eq!(draft.input.schema["properties"]["tone"]["default"], "kind");
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_is_no_judgement_is_refused() {
         let reason = |name: &str, text: &str| {
-            of_source(&SourceFile::memory(name, text)).unwrap_err().message().to_owned()
+            import_prompt(&SourceFile::memory(name, text)).unwrap_err().message().to_owned()
         };
         assert!(reason("_p.prompt", "Hi").contains("is a partial"));
         assert!(reason("a.prompt", "---\ntools: [x]\n---\nHi").contains("call tools in a loop"));

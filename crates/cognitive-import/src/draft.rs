@@ -98,20 +98,21 @@ impl DraftInput {
     }
 
     /// Creates an input from a JSON Schema. A schema for a non-object becomes the member `input` of an object.
-    pub(crate) fn of_schema(schema: &Value, file: &str, losses: &mut LossList) -> Self {
-        let mut moved = as_map(foreign_schema::moved(schema, "/input", file, losses));
+    pub(crate) fn from_schema(schema: &Value, file: &str, losses: &mut LossList) -> Self {
+        let mut moved = as_map(foreign_schema::move_schema(schema, "/input", file, losses));
         let is_object = moved.get("type").is_none_or(|kind| kind == "object");
         if is_object {
             moved.entry("type").or_insert_with(|| Value::from("object"));
             moved.entry("properties").or_insert_with(|| json!({}));
             return Self { schema: moved, media: Vec::new() };
         }
-        losses.changed(
+        losses.add_changed(
             "an input that is not an object, now its member `input`",
             file,
             "a module's input is an object",
         );
-        let inner = foreign_schema::moved(schema, "/input/properties/input", file, &mut LossList::default());
+        let inner =
+            foreign_schema::move_schema(schema, "/input/properties/input", file, &mut LossList::default());
         let mut input = Self::empty();
         input.add("input", inner, true);
         input
@@ -155,7 +156,7 @@ impl DraftInput {
     ) {
         for (name, how) in used {
             if how.as_media {
-                losses.changed(
+                losses.add_changed(
                     format!("`{name}`, now a media item"),
                     file,
                     "callers send `{\"type\": \"url\", \"url\": …}` or a file, which is checked, instead \
@@ -165,19 +166,19 @@ impl DraftInput {
                 self.add_media(name, InputModality::Image, how.as_list, required);
             } else if !self.has(name) {
                 if is_closed {
-                    losses.lost(
+                    losses.add_lost(
                         format!("the variable `{name}`"),
                         file,
                         "its schema does not have it, so the input never contains it",
                     );
                     continue;
                 }
-                losses.made_up(
+                losses.add_invented(
                     format!("the type of `{name}`"),
                     file,
                     "the file does not declare it; narrow its type in `schema.json`",
                 );
-                self.add(name, guessed(how), !how.optional);
+                self.add(name, guess_type(how), !how.optional);
             }
         }
     }
@@ -208,7 +209,7 @@ impl DraftInput {
 }
 
 /// The type of a variable, as far as its use shows it.
-fn guessed(used: &VariableUse) -> Value {
+fn guess_type(used: &VariableUse) -> Value {
     let members: Map<String, Value> = used.members.iter().map(|name| (name.clone(), json!({}))).collect();
     match (used.as_list, members.is_empty()) {
         (true, _) => json!({ "type": "array", "items": {} }),
@@ -254,10 +255,10 @@ mod tests {
     #[test]
     fn an_input_is_an_object() {
         let mut losses = LossList::default();
-        let input = DraftInput::of_schema(&json!({ "type": "string" }), "f", &mut losses);
+        let input = DraftInput::from_schema(&json!({ "type": "string" }), "f", &mut losses);
         assert_eq!(input.schema["properties"]["input"], json!({ "type": "string" }));
         assert_eq!(losses.finish().len(), 1);
-        let mut input = DraftInput::of_schema(
+        let mut input = DraftInput::from_schema(
             &json!({ "properties": { "a": {} }, "required": ["a"] }),
             "f",
             &mut LossList::default(),

@@ -32,7 +32,7 @@ impl Inventor<'_> {
         {
             return self.value(self.root.pointer(target)?, name, depth + 1);
         }
-        if let Some(given) = given(members) {
+        if let Some(given) = given_value(members) {
             return Some(given);
         }
         for word in ["anyOf", "oneOf"] {
@@ -42,7 +42,7 @@ impl Inventor<'_> {
                     .filter(|(key, _)| *key != word)
                     .map(|(key, value)| (key.clone(), value.clone()))
                     .collect();
-                let joined = |branch: &Value| merged(&plain, branch);
+                let joined = |branch: &Value| merge_schemas(&plain, branch);
                 return branches.iter().find_map(|branch| self.value(&joined(branch), name, depth + 1));
             }
         }
@@ -53,7 +53,7 @@ impl Inventor<'_> {
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect();
             for part in parts {
-                if let Value::Object(joined) = merged(&all, &self.resolved(part)) {
+                if let Value::Object(joined) = merge_schemas(&all, &self.resolve_reference(part)) {
                     all = joined;
                 }
             }
@@ -70,7 +70,7 @@ impl Inventor<'_> {
     }
 
     /// Follows a reference through a limited number of steps.
-    fn resolved(&self, schema: &Value) -> Value {
+    fn resolve_reference(&self, schema: &Value) -> Value {
         let mut schema = schema;
         for _ in 0..8 {
             let target = schema.get("$ref").and_then(Value::as_str).and_then(|way| way.strip_prefix('#'));
@@ -170,7 +170,7 @@ fn distinct(items: Vec<Value>, schema: Option<&Value>) -> Vec<Value> {
 }
 
 /// A value that the schema names.
-fn given(members: &Map<String, Value>) -> Option<Value> {
+fn given_value(members: &Map<String, Value>) -> Option<Value> {
     let listed =
         |word: &str| members.get(word).and_then(Value::as_array).and_then(|list| list.first()).cloned();
     members
@@ -182,7 +182,7 @@ fn given(members: &Map<String, Value>) -> Option<Value> {
 }
 
 /// Merges two schemas, as far as a union of their members allows.
-fn merged(one: &Map<String, Value>, other: &Value) -> Value {
+fn merge_schemas(one: &Map<String, Value>, other: &Value) -> Value {
     let Value::Object(other) = other else { return Value::Object(one.clone()) };
     let mut both = one.clone();
     for (name, value) in other {

@@ -30,7 +30,7 @@ const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 const MAPS: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 
 /// Moves a schema to the location `base` of `schema.json`. `file` is its source, for messages.
-pub(crate) fn moved(schema: &Value, base: &str, file: &str, losses: &mut LossList) -> Value {
+pub(crate) fn move_schema(schema: &Value, base: &str, file: &str, losses: &mut LossList) -> Value {
     SchemaMove { base, file, losses }.schema(&at_root(schema), 0)
 }
 
@@ -76,7 +76,7 @@ impl SchemaMove<'_> {
         match schema {
             Value::Object(members) if depth < MAX_DEPTH => Value::Object(self.members(members, depth)),
             Value::Object(_) => {
-                self.losses.lost(
+                self.losses.add_lost(
                     "schemas below 60 levels",
                     self.file,
                     "nothing is validated below this depth",
@@ -97,7 +97,7 @@ impl SchemaMove<'_> {
                 "nullable" if value == &Value::Bool(true) => {}
                 _ if LATER.contains(&name.as_str()) => {
                     let why = "it is newer than Draft-07, the dialect of contracts";
-                    self.losses.lost(format!("`{name}`"), self.file, why);
+                    self.losses.add_lost(format!("`{name}`"), self.file, why);
                 }
                 _ if DATA.contains(&name.as_str()) => {
                     moved.insert(name.clone(), value.clone());
@@ -144,7 +144,7 @@ impl SchemaMove<'_> {
             }
             None => {
                 let what = format!("the reference `{}`", value.as_str().unwrap_or_default());
-                self.losses.lost(
+                self.losses.add_lost(
                     what,
                     self.file,
                     "references are never fetched: any value is accepted there",
@@ -203,7 +203,7 @@ mod tests {
             "$defs": { "A": { "type": "integer" } },
             "unevaluatedProperties": false
         });
-        let moved = moved(&schema, "/data", "s.json", &mut losses);
+        let moved = move_schema(&schema, "/data", "s.json", &mut losses);
         assert_eq!(
             moved,
             json!({
@@ -222,11 +222,11 @@ mod tests {
     #[test]
     fn a_root_that_is_a_reference_is_what_it_refers_to() {
         let schema = json!({ "$ref": "#/$defs/A", "$defs": { "A": { "type": "object" } } });
-        let root = moved(&schema, "/data", "s", &mut LossList::default());
+        let root = move_schema(&schema, "/data", "s", &mut LossList::default());
         assert_eq!(root["type"], "object");
         assert!(is_recursive(&json!({ "items": { "$ref": "#" } })) && !is_recursive(&schema));
         let circle = json!({ "$ref": "#/$defs/A", "$defs": { "A": { "$ref": "#/$defs/A" } } });
-        let _ends = moved(&circle, "/data", "s", &mut LossList::default());
+        let _ends = move_schema(&circle, "/data", "s", &mut LossList::default());
     }
 
     #[test]

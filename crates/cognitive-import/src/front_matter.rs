@@ -5,7 +5,7 @@ use cognitive_contract::Failure;
 use cognitive_library::yaml;
 use serde_json::{Map, Value};
 
-use crate::source::{bare, quote, refuse};
+use crate::source::{literal_text, quote, refuse};
 
 /// The two parts of a file.
 #[derive(Debug)]
@@ -53,7 +53,8 @@ fn keys(text: &str, file: &str, first: usize) -> Result<Map<String, Value>, Fail
     let parsed = yaml::parse(text).map_err(|error| {
         let before = error.offset.and_then(|offset| text.get(..offset)).unwrap_or_default();
         let line = first + 1 + before.matches('\n').count();
-        let message = format!("invalid YAML in the front matter of {}:{line}: {}", bare(file), error.message);
+        let message =
+            format!("invalid YAML in the front matter of {}:{line}: {}", literal_text(file), error.message);
         refuse(message, error.hint.as_deref().unwrap_or("Correct the YAML"))
     })?;
     match parsed {

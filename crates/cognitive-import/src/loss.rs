@@ -1,7 +1,7 @@
 //! The list of changes and losses of an import, with location and reason, so that an author can decide what to do.
 //! The list is bounded: a file with a thousand tags does not produce a thousand lines.
 
-use cognitive_contract::text::{cut, written_out};
+use cognitive_contract::text::{cut, escape_controls};
 use serde_json::{Value, json};
 
 /// The maximum number of listed losses. A longer list would not be read.
@@ -61,15 +61,15 @@ pub(crate) struct LossList {
 }
 
 impl LossList {
-    pub(crate) fn lost(&mut self, what: impl Into<String>, place: &str, why: &str) {
+    pub(crate) fn add_lost(&mut self, what: impl Into<String>, place: &str, why: &str) {
         self.add(LossKind::Lost, what.into(), place, why);
     }
 
-    pub(crate) fn changed(&mut self, what: impl Into<String>, place: &str, why: &str) {
+    pub(crate) fn add_changed(&mut self, what: impl Into<String>, place: &str, why: &str) {
         self.add(LossKind::Changed, what.into(), place, why);
     }
 
-    pub(crate) fn made_up(&mut self, what: impl Into<String>, place: &str, why: &str) {
+    pub(crate) fn add_invented(&mut self, what: impl Into<String>, place: &str, why: &str) {
         self.add(LossKind::MadeUp, what.into(), place, why);
     }
 
@@ -77,7 +77,7 @@ impl LossList {
         let one_line = what.split_whitespace().collect::<Vec<_>>().join(" ");
         let short = cut(&one_line, MAX_WHAT);
         let what = if short.len() < one_line.len() { format!("{short}…") } else { short.to_owned() };
-        let shown = |text: &str| written_out(cut(text, MAX_WHAT)).into_owned();
+        let shown = |text: &str| escape_controls(cut(text, MAX_WHAT)).into_owned();
         let loss = ImportLoss { kind, what: shown(&what), place: shown(place), why: why.to_owned() };
         if self.list.contains(&loss) {
             return;
@@ -111,7 +111,7 @@ mod tests {
     fn a_loss_is_listed_once_and_shown_on_one_harmless_line() {
         let mut list = LossList::default();
         for _ in 0..3 {
-            list.lost("a\n b\u{1b}[2J", "x:1", "y");
+            list.add_lost("a\n b\u{1b}[2J", "x:1", "y");
         }
         let list = list.finish();
         assert_eq!(list.len(), 1);
@@ -123,7 +123,7 @@ mod tests {
     fn what_goes_beyond_the_limit_is_counted() {
         let mut list = LossList::default();
         for number in 0..1_000 {
-            list.changed(number.to_string(), "x", "y");
+            list.add_changed(number.to_string(), "x", "y");
         }
         let list = list.finish();
         assert_eq!((list.len(), list[200].what.as_str()), (201, "800 more"));

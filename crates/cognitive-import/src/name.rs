@@ -29,7 +29,7 @@ pub(crate) fn module_name(
             ));
         }
         check_new_name(asked).map_err(|error| refuse(error.to_string(), &error.hint()))?;
-        return not_reserved(asked);
+        return check_not_reserved(asked);
     }
     let is_path =
         written.contains(['/', '\\']) || written.contains("..") || written.chars().any(char::is_control);
@@ -37,18 +37,18 @@ pub(crate) fn module_name(
         return Err(refuse(format!("invalid module name in {place}: {}", quote(written)), HINT));
     }
     if check_new_name(written).is_ok() {
-        return not_reserved(written);
+        return check_not_reserved(written);
     }
     let Some(near) = suggested_name(written) else {
         return Err(refuse(format!("invalid module name in {place}: {}", quote(written)), HINT));
     };
     let why = "module names have lower-case letters, digits and hyphens; callers use the new name";
-    losses.changed(format!("the name {}, now `{near}`", quote(written)), place, why);
-    not_reserved(&near)
+    losses.add_changed(format!("the name {}, now `{near}`", quote(written)), place, why);
+    check_not_reserved(&near)
 }
 
 /// Refuses folder names that some systems treat as devices.
-pub(crate) fn not_reserved(name: &str) -> Result<String, Failure> {
+pub(crate) fn check_not_reserved(name: &str) -> Result<String, Failure> {
     let numbered = |stem: &str| {
         name.strip_prefix(stem)
             .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|byte| byte.is_ascii_digit()))

@@ -44,7 +44,7 @@ fn pico(schema: &Value, key: &str, depth: usize) -> Result<Value, Failure> {
 }
 
 fn scalar(written: &str, key: &str) -> Result<Value, Failure> {
-    let (kind, description) = described(written);
+    let (kind, description) = split_description(written);
     // Not in the specification, but common.
     if let Some(item) = kind.strip_suffix("[]").filter(|item| item.len() < MAX_DEPTH) {
         let mut schema = as_members(json!({ "type": "array", "items": scalar(item, key)? }))?;
@@ -67,7 +67,7 @@ fn scalar(written: &str, key: &str) -> Result<Value, Failure> {
 }
 
 /// A type, and the description after its first comma.
-fn described(written: &str) -> (&str, Option<&str>) {
+fn split_description(written: &str) -> (&str, Option<&str>) {
     match written.split_once(',') {
         Some((kind, text)) => (kind.trim(), Some(text.trim()).filter(|text| !text.is_empty())),
         None => (written.trim(), None),
@@ -109,7 +109,7 @@ fn object(members: &Map<String, Value>, key: &str, depth: usize) -> Result<Value
 
 fn member(form: Option<&str>, value: &Value, key: &str, depth: usize) -> Result<Map<String, Value>, Failure> {
     let Some(form) = form else { return as_members(pico(value, key, depth + 1)?) };
-    let (kind, description) = described(form);
+    let (kind, description) = split_description(form);
     let mut schema = match kind {
         "array" => as_members(json!({ "type": "array", "items": pico(value, key, depth + 1)? }))?,
         "object" => as_members(pico(value, key, depth + 1)?)?,

@@ -8,7 +8,7 @@ const WIDTH: usize = 100;
 /// Writes a value with two spaces per level and a final line break. The outermost value always has several lines.
 pub(crate) fn pretty_json(value: &Value) -> String {
     let mut text = String::new();
-    spread(value, 0, &mut text);
+    write_spread(value, 0, &mut text);
     text.push('\n');
     text
 }
@@ -17,11 +17,11 @@ pub(crate) fn pretty_json(value: &Value) -> String {
 fn place(value: &Value, depth: usize, column: usize, text: &mut String) {
     match one_line(value) {
         Some(line) if column + line.chars().count() < WIDTH => text.push_str(&line),
-        _ => spread(value, depth, text),
+        _ => write_spread(value, depth, text),
     }
 }
 
-fn spread(value: &Value, depth: usize, text: &mut String) {
+fn write_spread(value: &Value, depth: usize, text: &mut String) {
     match value {
         Value::Object(members) if !members.is_empty() => {
             let entries =

@@ -30,7 +30,7 @@ pub(crate) fn quiet(text: &str, own: OwnPlaceholders, file: &str, losses: &mut L
         let behind = tail.get(1..).unwrap_or_default();
         if let Some(name) = placeholder(behind, own) {
             quiet.push(' ');
-            losses.changed(format!("`${name}`, now `$ {name}`"), file, WHY);
+            losses.add_changed(format!("`${name}`, now `$ {name}`"), file, WHY);
         }
         rest = behind;
     }
@@ -56,11 +56,11 @@ fn placeholder(behind: &str, own: OwnPlaceholders) -> Option<&str> {
 fn without_calls(mut text: String, file: &str, losses: &mut LossList) -> String {
     if text.contains("@call:") {
         text = text.replace("@call:", "@ call:");
-        losses.changed("`@call:`, now `@ call:`", file, WHY);
+        losses.add_changed("`@call:`, now `@ call:`", file, WHY);
     }
     let inserts: Vec<usize> = directives(&text).inserts.iter().map(|insert| insert.span.start).collect();
     if !inserts.is_empty() {
-        losses.changed("`{{…}}`, now `{ {…}}`", file, WHY);
+        losses.add_changed("`{{…}}`, now `{ {…}}`", file, WHY);
     }
     for start in inserts.into_iter().rev() {
         text.insert(start + 1, ' ');

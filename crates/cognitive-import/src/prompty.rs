@@ -22,10 +22,10 @@ const CALLER: &str = "the caller chooses the model and its settings";
 
 /// Reads the file.
 pub(crate) fn read(path: &Path) -> Result<ImportDraft, Failure> {
-    of_source(&SourceFile::open(path)?)
+    import_prompt(&SourceFile::open(path)?)
 }
 
-fn of_source(source: &SourceFile) -> Result<ImportDraft, Failure> {
+fn import_prompt(source: &SourceFile) -> Result<ImportDraft, Failure> {
     let parts = split(&source.text, &source.name)?;
     let keys = &parts.keys;
     let name =
@@ -54,7 +54,7 @@ fn other_keys(draft: &mut ImportDraft, keys: &Map<String, Value>) -> Result<(), 
                     if name == "version" {
                         draft.version = Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned));
                     } else {
-                        draft.losses.lost(
+                        draft.losses.add_lost(
                             format!("`metadata.{name}`"),
                             &draft.source,
                             "manifests have no such key",
@@ -64,9 +64,13 @@ fn other_keys(draft: &mut ImportDraft, keys: &Map<String, Value>) -> Result<(), 
             }
             "base" => {
                 let what = format!("`base` {}", quote(value.as_str().unwrap_or_default()));
-                draft.losses.lost(what, &draft.source, "other files are not read: their content is missing");
+                draft.losses.add_lost(
+                    what,
+                    &draft.source,
+                    "other files are not read: their content is missing",
+                );
             }
-            _ => draft.losses.lost(format!("`{key}`"), &draft.source, "manifests have no such key"),
+            _ => draft.losses.add_lost(format!("`{key}`"), &draft.source, "manifests have no such key"),
         }
     }
     Ok(())
@@ -96,7 +100,7 @@ fn model(draft: &mut ImportDraft, keys: &Map<String, Value>) -> Result<(), Failu
     let members = match keys.get("model") {
         None => return Ok(()),
         Some(Value::String(id)) => {
-            draft.losses.lost(format!("the model {}", quote(id)), &source, CALLER);
+            draft.losses.add_lost(format!("the model {}", quote(id)), &source, CALLER);
             return Ok(());
         }
         Some(Value::Object(members)) => members,
@@ -121,14 +125,18 @@ fn model(draft: &mut ImportDraft, keys: &Map<String, Value>) -> Result<(), Failu
             "configuration" | "connection" => {
                 let why = "keys and addresses are never imported; `cogn doctor` explains how to configure a \
                      provider";
-                draft.losses.lost(format!("`model.{key}`"), &source, why);
+                draft.losses.add_lost(format!("`model.{key}`"), &source, why);
             }
             "response" => {
-                draft.losses.lost("`model.response`", &source, "a run returns its answer as one envelope");
+                draft.losses.add_lost(
+                    "`model.response`",
+                    &source,
+                    "a run returns its answer as one envelope",
+                );
             }
             _ => {
                 let what = format!("`model.{key}` {}", value.as_str().map(quote).unwrap_or_default());
-                draft.losses.lost(what.trim(), &source, CALLER);
+                draft.losses.add_lost(what.trim(), &source, CALLER);
             }
         }
     }
@@ -149,14 +157,14 @@ fn options(draft: &mut ImportDraft, key: &str, value: &Value) -> Result<(), Fail
                     draft.output = DraftOutput::Schema { schema, file: source.clone() };
                 }
             }
-            _ => draft.losses.lost(format!("`model.{key}.{name}`"), &source, CALLER),
+            _ => draft.losses.add_lost(format!("`model.{key}.{name}`"), &source, CALLER),
         }
     }
     Ok(())
 }
 
 /// The value itself, or the content of the file that it names as `${file:path}`.
-fn resolved(value: &Value, source: &SourceFile) -> Result<Value, Failure> {
+fn resolve_file(value: &Value, source: &SourceFile) -> Result<Value, Failure> {
     let Some(text) = value.as_str() else { return Ok(value.clone()) };
     let path = text.strip_prefix("${file:").and_then(|rest| rest.strip_suffix('}'));
     let Some(path) = path.or_else(|| {
@@ -177,7 +185,7 @@ fn inputs(draft: &mut ImportDraft, source: &SourceFile, keys: &Map<String, Value
     let written = keys.get("inputs").or_else(|| keys.get("inputSchema"));
     let mut example = Map::new();
     if let Some(written) = written {
-        let written = resolved(written, source)?;
+        let written = resolve_file(written, source)?;
         for property in properties::list(&written, &source.name)? {
             property.add_to(&mut draft.input, &source.name, &mut draft.losses)?;
             if let Some(value) = property.example() {
@@ -188,12 +196,12 @@ fn inputs(draft: &mut ImportDraft, source: &SourceFile, keys: &Map<String, Value
         example.extend(shown.cloned().unwrap_or_default());
     }
     if let Some(sample) = keys.get("sample") {
-        let sample = resolved(sample, source)?;
+        let sample = resolve_file(sample, source)?;
         for (name, value) in sample.as_object().into_iter().flatten() {
             if !draft.input.has(name) {
                 draft.input.add(name, properties::kind_of(value), true);
                 let why = "the file gives a sample of it and no type; the type is that of the sample";
-                draft.losses.made_up(format!("the type of `{name}`"), &source.name, why);
+                draft.losses.add_invented(format!("the type of `{name}`"), &source.name, why);
             }
             example.insert(name.clone(), value.clone());
         }
@@ -207,7 +215,7 @@ fn inputs(draft: &mut ImportDraft, source: &SourceFile, keys: &Map<String, Value
 fn outputs(draft: &mut ImportDraft, source: &SourceFile, keys: &Map<String, Value>) -> Result<(), Failure> {
     let Some(written) = keys.get("outputs").or_else(|| keys.get("outputSchema")) else { return Ok(()) };
     let mut output = DraftInput::empty();
-    for property in properties::list(&resolved(written, source)?, &source.name)? {
+    for property in properties::list(&resolve_file(written, source)?, &source.name)? {
         property.add_to_output(&mut output, &source.name)?;
     }
     if output.names().next().is_some() {
@@ -225,11 +233,11 @@ fn prompt(draft: &mut ImportDraft, parts: &FrontMatter<'_>, declared: bool) -> R
     let rephrased = rephrase(&marks, &file, &known, &mut draft.losses)?;
     if parts.body.contains("![") && parts.body.contains("](") {
         let why = "a picture in the text becomes an address; send pictures with the input";
-        draft.losses.lost("a picture in the text", &file, why);
+        draft.losses.add_lost("a picture in the text", &file, why);
     }
     if declared {
         for name in known.iter().filter(|name| !rephrased.used.iter().any(|(used, _)| used == *name)) {
-            draft.losses.changed(
+            draft.losses.add_changed(
                 format!("`{name}` is not in the template"),
                 &file,
                 "the model gets it with the input",
@@ -313,7 +321,7 @@ fn role_of(line: &str) -> Option<String> {
 /// The losses of a file in memory, for tests.
 #[cfg(test)]
 fn losses_of(text: &str) -> Vec<String> {
-    let draft = of_source(&SourceFile::memory("a.prompty", text)).unwrap();
+    let draft = import_prompt(&SourceFile::memory("a.prompty", text)).unwrap();
     draft.losses.finish().into_iter().map(|loss| loss.what).collect()
 }
 

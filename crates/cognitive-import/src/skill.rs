@@ -17,7 +17,7 @@ use crate::assemble::assemble;
 use crate::draft::{DraftOutput, ImportDraft};
 use crate::form::ImportForm;
 use crate::front_matter::{FrontMatter, split, text_of};
-use crate::name::not_reserved;
+use crate::name::check_not_reserved;
 use crate::prompt_text::OwnPlaceholders;
 use crate::source::{file_type, quote, refuse};
 use crate::{ImportOptions, ImportedModule};
@@ -82,7 +82,7 @@ fn restore(
     let name = text_of(&parts.keys, "name").unwrap_or_default();
     cognitive_library::init::check_new_name(name)
         .map_err(|error| refuse(error.to_string(), &error.hint()))?;
-    not_reserved(name)?;
+    check_not_reserved(name)?;
     if options.name.as_deref().is_some_and(|asked| asked != name) {
         let message = format!("it contains the module {}, which keeps its name and its digest", quote(name));
         return Err(refuse(message, "Leave out `--name`"));
@@ -154,17 +154,17 @@ fn draft(
         json!({ "type": "array", "description": "Files to work on, as text", "items": file }),
         false,
     );
-    draft.losses.made_up("the input `query` and `files`", PAGE, "a skill does not declare its input");
+    draft.losses.add_invented("the input `query` and `files`", PAGE, "a skill does not declare its input");
     match proposal::shown_answer(parts.body) {
         Some((schema, line)) => {
             let why =
                 "derived from an example in the text; none of it is required, so narrow it in `schema.json`";
-            draft.losses.made_up("the form of `result`", &format!("{PAGE}:{}", parts.line + line), why);
+            draft.losses.add_invented("the form of `result`", &format!("{PAGE}:{}", parts.line + line), why);
             draft.output = DraftOutput::Result(schema);
         }
         None => {
             let why = "a skill does not declare its output, so it is text; add members in `schema.json`";
-            draft.losses.made_up("the form of `result`", PAGE, why);
+            draft.losses.add_invented("the form of `result`", PAGE, why);
             draft.output = DraftOutput::Result(json!({ "type": "string", "minLength": 1 }));
         }
     }
@@ -184,26 +184,30 @@ fn keys(draft: &mut ImportDraft, parts: &FrontMatter<'_>) {
                             .as_str()
                             .map_or_else(|| Some(value.to_string()), |text| Some(text.to_owned()));
                     } else {
-                        draft.losses.lost(format!("`metadata.{name}`"), PAGE, "manifests have no such key");
+                        draft.losses.add_lost(
+                            format!("`metadata.{name}`"),
+                            PAGE,
+                            "manifests have no such key",
+                        );
                     }
                 }
             }
             "allowed-tools" => {
                 let what = format!("`allowed-tools` {}", quote(value.as_str().unwrap_or("as a list")));
-                draft.losses.lost(
+                draft.losses.add_lost(
                     what,
                     PAGE,
                     "a module judges and calls nothing; steps that need a tool do not happen",
                 );
             }
             "license" => {
-                draft.losses.lost(
+                draft.losses.add_lost(
                     "`license`",
                     PAGE,
                     "manifests have no such key; the licence still binds you, and its file is copied",
                 );
             }
-            _ => draft.losses.lost(format!("`{key}`"), PAGE, "manifests have no such key"),
+            _ => draft.losses.add_lost(format!("`{key}`"), PAGE, "manifests have no such key"),
         }
     }
 }
@@ -233,14 +237,14 @@ fn without_scripts(
         ));
     }
     for path in scripts {
-        draft.losses.lost(
+        draft.losses.add_lost(
             format!("the script `{path}`"),
             path,
             "scripts are never run: the model has to do without their effect",
         );
     }
     if commands > 0 {
-        draft.losses.lost(
+        draft.losses.add_lost(
             "commands in the text",
             PAGE,
             "commands are never run: the model reads the command instead of its output",
@@ -274,14 +278,14 @@ fn append_references(draft: &mut ImportDraft, files: &BTreeMap<String, Vec<u8>>)
                 room -= content.len();
                 let _ = write!(draft.prompt, "\n\n## Reference: `{path}`\n\n{}", content.trim());
                 let why = "an agent reads it on demand; the model reads it in every run";
-                draft.losses.changed(format!("`{path}`, appended to the prompt"), path, why);
+                draft.losses.add_changed(format!("`{path}`, appended to the prompt"), path, why);
             }
             Some(_) => {
                 let why = "the prompt has a limit of 64 KiB of references; summarise this one there";
-                draft.losses.lost(format!("`{path}`"), path, why);
+                draft.losses.add_lost(format!("`{path}`"), path, why);
             }
             None => {
-                draft.losses.lost(
+                draft.losses.add_lost(
                     format!("`{path}`"),
                     path,
                     "no model reads it, because it is not a text of the skill",

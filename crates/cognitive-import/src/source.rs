@@ -4,7 +4,7 @@
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
-use cognitive_contract::text::{cut, written_out};
+use cognitive_contract::text::{cut, escape_controls};
 use cognitive_contract::{ErrorCode, Failure};
 use cognitive_library::Folder;
 use cognitive_library::folder::{ReadError, TEXT_LIMIT};
@@ -28,14 +28,14 @@ pub(crate) fn file_type(path: &Path, hint: &str) -> Result<FileType, Failure> {
 
 /// Quotes a literal of the file for a message, in back quotes.
 pub(crate) fn quote(literal: &str) -> String {
-    format!("`{}`", bare(literal))
+    format!("`{}`", literal_text(literal))
 }
 
 /// Prepares a literal of the file for a message: on one line, truncated and escaped.
-pub(crate) fn bare(literal: &str) -> String {
+pub(crate) fn literal_text(literal: &str) -> String {
     let shown = cut(literal, 80);
     let more = if shown.len() < literal.len() { "…" } else { "" };
-    format!("{}{more}", written_out(shown))
+    format!("{}{more}", escape_controls(shown))
 }
 
 /// One text file, and the folder to which it may refer.
@@ -72,7 +72,7 @@ impl SourceFile {
 
     /// Reads a file that this one refers to. It must be in the same folder or below.
     pub(crate) fn read_sibling(&self, path: &str) -> Result<String, Failure> {
-        read(&self.folder, path, &written_out(cut(path, 200)))
+        read(&self.folder, path, &escape_controls(cut(path, 200)))
     }
 
     /// The name up to its first dot.

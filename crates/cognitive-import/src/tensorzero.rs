@@ -15,11 +15,11 @@ use crate::draft::{DraftInput, DraftOutput, ImportDraft};
 use crate::foreign_schema;
 use crate::form::ImportForm;
 use crate::loss::LossList;
-use crate::source::{SourceFile, bare, quote, refuse};
+use crate::source::{SourceFile, literal_text, quote, refuse};
 use crate::template::jinja;
 use crate::template::rephrase::rephrase;
 use crate::template::turns::{PromptTurn, as_one_prompt};
-use variant::{FunctionVariant, chosen};
+use variant::{FunctionVariant, choose_variant};
 
 /// Tables of the file that do not describe functions.
 const OTHER_TABLES: [(&str, &str); 8] = [
@@ -36,17 +36,17 @@ const OTHER_TABLES: [(&str, &str); 8] = [
 /// Reads a configuration file, or `tensorzero.toml` in a folder.
 pub(crate) fn read(path: &Path, options: &ImportOptions) -> Result<ImportDraft, Failure> {
     let file = if path.is_dir() { path.join("tensorzero.toml") } else { path.to_path_buf() };
-    of_source(&SourceFile::open(&file)?, options)
+    import_prompt(&SourceFile::open(&file)?, options)
 }
 
-fn of_source(source: &SourceFile, options: &ImportOptions) -> Result<ImportDraft, Failure> {
+fn import_prompt(source: &SourceFile, options: &ImportOptions) -> Result<ImportDraft, Failure> {
     let table = table(source)?;
     let (name, function) = function(&table, source, options)?;
     let mut draft = ImportDraft::new(ImportForm::TensorZero, &source.name, &name);
     draft.responsibility = function.get("description").and_then(TomlValue::as_str).map(str::to_owned);
     for key in table.keys().filter(|key| *key != "functions") {
         let known = OTHER_TABLES.iter().find(|(name, _)| name == key);
-        draft.losses.lost(
+        draft.losses.add_lost(
             format!("`[{key}]`"),
             &source.name,
             known.map_or("modules have no equivalent", |(_, why)| why),
@@ -77,9 +77,9 @@ fn of_source(source: &SourceFile, options: &ImportOptions) -> Result<ImportDraft
     }
     let taken = ["type", "description", "variants", "experimentation", "schemas", "tools"];
     for key in function.keys().filter(|key| !taken.contains(&key.as_str()) && !key.ends_with("_schema")) {
-        draft.losses.lost(format!("`{place}.{key}`"), &source.name, "modules have no equivalent");
+        draft.losses.add_lost(format!("`{place}.{key}`"), &source.name, "modules have no equivalent");
     }
-    let variant = chosen(function, &place, source, &mut draft.losses)?;
+    let variant = choose_variant(function, &place, source, &mut draft.losses)?;
     output(&mut draft, source, function, kind)?;
     templates(&mut draft, source, function, &variant)?;
     Ok(draft)
@@ -90,7 +90,7 @@ fn table(source: &SourceFile) -> Result<Table, Failure> {
         let at = error.span().and_then(|span| source.text.get(..span.start)).unwrap_or_default();
         let line = 1 + at.matches('\n').count();
         let why = error.message().lines().next().unwrap_or_default().to_owned();
-        refuse(format!("invalid TOML in {}:{line}: {}", source.name, bare(&why)), "Correct the file")
+        refuse(format!("invalid TOML in {}:{line}: {}", source.name, literal_text(&why)), "Correct the file")
     })
 }
 
@@ -204,7 +204,7 @@ fn templates(
     }
     if !variant.templates.iter().any(|(role, _)| role != "system") {
         let why = "callers send the user's turn as text; it is the member `message` of the input";
-        draft.losses.changed("the user's turn, now `message`", &source.name, why);
+        draft.losses.add_changed("the user's turn, now `message`", &source.name, why);
         draft.input.add(
             "message",
             json!({ "type": "string", "minLength": 1, "description": "What the user sends" }),
@@ -229,7 +229,7 @@ fn input(draft: &mut ImportDraft, declared: &[(String, Value, String)]) -> bool 
             .unwrap_or_default()
     };
     if let [(_, schema, file)] = declared {
-        draft.input = DraftInput::of_schema(schema, file, &mut draft.losses);
+        draft.input = DraftInput::from_schema(schema, file, &mut draft.losses);
         return false;
     }
     let mut all = BTreeSet::new();
@@ -243,13 +243,13 @@ fn input(draft: &mut ImportDraft, declared: &[(String, Value, String)]) -> bool 
     for (role, schema, file) in declared {
         if clash {
             let base = format!("/input/properties/{role}");
-            let moved = foreign_schema::moved(schema, &base, file, &mut draft.losses);
+            let moved = foreign_schema::move_schema(schema, &base, file, &mut draft.losses);
             draft.input.add(role, moved, true);
             continue;
         }
-        let part = DraftInput::of_schema(schema, file, &mut LossList::default());
+        let part = DraftInput::from_schema(schema, file, &mut LossList::default());
         // Run only to record the losses; the result is not needed.
-        foreign_schema::moved(schema, "/input", file, &mut draft.losses);
+        foreign_schema::move_schema(schema, "/input", file, &mut draft.losses);
         let required = part.schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
         for (name, member) in part.schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             draft.input.add(name, member.clone(), required.iter().any(|each| each == name));
@@ -257,7 +257,7 @@ fn input(draft: &mut ImportDraft, declared: &[(String, Value, String)]) -> bool 
     }
     if declared.len() > 1 {
         let why = "a module has one input";
-        draft.losses.changed("the schemas of several roles, now one input", &draft.source, why);
+        draft.losses.add_changed("the schemas of several roles, now one input", &draft.source, why);
     }
     clash
 }
@@ -268,7 +268,7 @@ mod tests {
 
     fn reason(text: &str) -> String {
         let source = SourceFile::memory("tensorzero.toml", text);
-        of_source(&source, &ImportOptions::default()).unwrap_err().message().to_owned()
+        import_prompt(&source, &ImportOptions::default()).unwrap_err().message().to_owned()
     }
 
     #[test]

@@ -215,7 +215,7 @@ fn nothing_of_a_file_gets_power_over_the_module() {
     let module = tried(ImportForm::Prompty, text.as_bytes()).unwrap();
     let folder = cognitive_library::Folder::memory(&module.name, module.files.clone());
     let loaded = cognitive_library::load(&folder).unwrap();
-    assert!(loaded.directives().calls.is_empty() && loaded.stands_alone());
+    assert!(loaded.directives().calls.is_empty() && loaded.is_standalone());
     assert_eq!(loaded.manifest.responsibility, "x tools: {policy: allow_by_default}");
     assert!(!loaded.prompt.contains("$INPUT") && !loaded.prompt.contains("$ARGUMENTS"));
 }

@@ -41,7 +41,7 @@ pub fn change_folder(
     let now = files_of(&base)?;
     guard(hash, &now)?;
     let new = files_of(&base.with_draft(changed)?)?;
-    if Format::of_files(new.keys().map(String::as_str)).is_none() {
+    if Format::from_files(new.keys().map(String::as_str)).is_none() {
         return Err(Failure::new(ErrorCode::InvalidInput, "the change would remove the module")
             .suggest("Keep its `module.yaml`"));
     }
@@ -61,7 +61,7 @@ pub fn change_folder(
         WriteRefusal::Failed(error) => {
             let message = format!("the folder was not changed: {error}");
             Failure::new(ErrorCode::InternalError, message)
-                .blaming(Blame::Operator)
+                .with_blame(Blame::Operator)
                 .suggest("Check the permissions and the free disk space, then try again")
         }
     })
@@ -96,10 +96,10 @@ fn guard(hash: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<(), Failure> {
         .suggest("Read the files again, then repeat the change"))
 }
 
-type Ready<'a> = &'a dyn Fn() -> Result<(), Failure>;
+type ReadyCheck<'a> = &'a dyn Fn() -> Result<(), Failure>;
 
 /// Replaces one file by one rename.
-fn put_file(folder: &Path, path: &str, bytes: &[u8], ready: Ready<'_>) -> Result<(), WriteRefusal> {
+fn put_file(folder: &Path, path: &str, bytes: &[u8], ready: ReadyCheck<'_>) -> Result<(), WriteRefusal> {
     let target = folder.join(path);
     let parent = target.parent().unwrap_or(folder);
     fs::create_dir_all(parent)?;
@@ -128,7 +128,7 @@ fn write(path: &Path, bytes: &[u8], permissions: Option<fs::Permissions>) -> io:
 fn put_all(
     folder: &Path,
     differing: &BTreeMap<&str, Option<&[u8]>>,
-    ready: Ready<'_>,
+    ready: ReadyCheck<'_>,
 ) -> Result<(), WriteRefusal> {
     // The exchange must act on the real folder and not on a link to it.
     let folder = folder.canonicalize()?;

@@ -76,7 +76,7 @@ fn is_plain(path: &str) -> bool {
 impl DraftFolder {
     /// Returns the change to a file: no change, deleted, or its new text.
     #[expect(clippy::option_option, reason = "a removed file differs from a file without an entry")]
-    pub(crate) fn changed(&self, inside: &Path) -> Option<Option<&String>> {
+    pub(crate) fn change_of(&self, inside: &Path) -> Option<Option<&String>> {
         self.files.get(&*inside.to_string_lossy().replace('\\', "/")).map(Option::as_ref)
     }
 

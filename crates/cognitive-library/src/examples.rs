@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use cognitive_contract::Module;
 use serde_json::Value;
 
-use crate::finding::{Finding, FindingLocation, Sources, quoted};
+use crate::finding::{Finding, FindingLocation, Sources, quote};
 use crate::folder::{Budget, Folder, ReadError};
 use crate::json;
 
@@ -64,14 +64,14 @@ impl ExampleFiles<'_> {
                     file,
                     FindingLocation::File,
                     "examples/missing",
-                    format!("{} is missing", quoted(file)),
+                    format!("{} is missing", quote(file)),
                 );
                 self.findings
                     .push(finding.hint("An example is two files: `NAME.input.json` and `NAME.answer.json`"));
                 return None;
             }
             Err(ReadError::Refused(reason)) => {
-                let message = format!("{} {reason}", quoted(file));
+                let message = format!("{} {reason}", quote(file));
                 self.findings.push(Finding::error(
                     file,
                     FindingLocation::File,

@@ -10,7 +10,7 @@ use cognitive_contract::{ErrorCode, Failure, Format, Module};
 
 use crate::folder::Folder;
 use crate::load::load;
-use crate::{bundled, formats};
+use crate::{bundled_modules, formats};
 
 /// The kind of place where a module was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -117,7 +117,7 @@ impl Library {
                 is_module(&folder).then(|| FoundModule::new(name, *origin, folder))
             });
         let bundled = std::iter::once_with(move || {
-            bundled::find(name).map(|folder| FoundModule::new(name, ModuleOrigin::Bundled, folder))
+            bundled_modules::find(name).map(|folder| FoundModule::new(name, ModuleOrigin::Bundled, folder))
         });
         on_disk.chain(bundled.flatten())
     }
@@ -159,8 +159,8 @@ impl Library {
                 }
             }
         }
-        for name in bundled::names() {
-            if let Some(folder) = bundled::find(name) {
+        for name in bundled_modules::names() {
+            if let Some(folder) = bundled_modules::find(name) {
                 add(FoundModule::new(name, ModuleOrigin::Bundled, folder));
             }
         }
@@ -195,7 +195,7 @@ fn is_module_name(name: &str) -> bool {
 }
 
 fn is_module(folder: &Folder) -> bool {
-    Format::of_files(folder.names().iter().map(String::as_str)).is_some()
+    Format::from_files(folder.names().iter().map(String::as_str)).is_some()
 }
 
 fn find_path(name: &str) -> Result<FoundModule, Failure> {
@@ -317,11 +317,11 @@ mod tests {
 
     #[test]
     fn every_bundled_module_loads_without_a_warning() {
-        for name in bundled::names() {
+        for name in bundled_modules::names() {
             let module = Library::default().load(name).unwrap();
             assert_eq!(module.manifest.name, name);
             assert!(module.warnings.is_empty());
         }
-        assert_eq!(bundled::names().count(), 14);
+        assert_eq!(bundled_modules::names().count(), 14);
     }
 }

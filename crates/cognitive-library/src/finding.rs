@@ -22,7 +22,7 @@ const SUMMARY_LIMIT: usize = 200;
 
 /// Formats a quote from a file: between backticks, truncated, and without control characters.
 #[must_use]
-pub fn quoted(literal: &str) -> String {
+pub fn quote(literal: &str) -> String {
     format!("`{}`", printable(literal, QUOTE_LIMIT))
 }
 
@@ -88,7 +88,7 @@ pub struct ValuePart {
 impl FindingLocation {
     /// Returns the location of a part of a text value.
     #[must_use]
-    pub fn inside(pointer: &str, text: &str, range: Range<usize>) -> Self {
+    pub fn in_text_value(pointer: &str, text: &str, range: Range<usize>) -> Self {
         Self::Inside(Box::new(ValuePart { pointer: pointer.to_owned(), text: text.to_owned(), range }))
     }
 }
@@ -228,9 +228,9 @@ mod tests {
 
     #[test]
     fn what_a_file_says_is_shown_short_and_without_control_characters() {
-        assert_eq!(quoted("a b"), "`a b`");
-        assert_eq!(quoted("\u{1b}[2J\n\u{202e}\u{9b}"), "`\u{fffd}[2J \u{fffd}\u{fffd}`");
-        assert_eq!(quoted(&"é".repeat(81)), format!("`{}…`", "é".repeat(80)));
+        assert_eq!(quote("a b"), "`a b`");
+        assert_eq!(quote("\u{1b}[2J\n\u{202e}\u{9b}"), "`\u{fffd}[2J \u{fffd}\u{fffd}`");
+        assert_eq!(quote(&"é".repeat(81)), format!("`{}…`", "é".repeat(80)));
         let long = "x".repeat(100_000);
         let finding =
             Finding::error(&long, FindingLocation::Value(long.clone()), "r", long.clone()).hint(long.clone());

@@ -69,12 +69,12 @@ impl Budget {
 
     fn check(&mut self, size: u64) -> Result<(), ReadError> {
         if size > self.each {
-            return Err(refused(&format!("is larger than the limit of {} MiB", self.each >> 20)));
+            return Err(read_refusal(&format!("is larger than the limit of {} MiB", self.each >> 20)));
         }
         if size > self.left {
             self.spent = true;
             let total = self.total >> 20;
-            return Err(refused(&format!(
+            return Err(read_refusal(&format!(
                 "is not read: with the files before it, it exceeds the limit of {total} MiB in total"
             )));
         }
@@ -192,7 +192,7 @@ impl Folder {
         let inside = relative(path)?;
         let bytes = match self {
             Self::Draft(_) if is_hidden(&inside) => return Err(ReadError::Missing),
-            Self::Draft(draft) => match draft.changed(&inside) {
+            Self::Draft(draft) => match draft.change_of(&inside) {
                 None => return draft.base.read_within(path, budget),
                 Some(changed) => {
                     let text = changed.ok_or(ReadError::Missing)?;
@@ -208,7 +208,7 @@ impl Folder {
             }
         };
         let text = String::from_utf8(bytes).map_err(|error| {
-            refused(&format!("is not UTF-8 text (byte {})", error.utf8_error().valid_up_to()))
+            read_refusal(&format!("is not UTF-8 text (byte {})", error.utf8_error().valid_up_to()))
         })?;
         Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
     }
@@ -218,7 +218,7 @@ impl Folder {
         let inside = relative(path)?;
         let size = match self {
             Self::Draft(_) if is_hidden(&inside) => return Err(ReadError::Missing),
-            Self::Draft(draft) => match draft.changed(&inside) {
+            Self::Draft(draft) => match draft.change_of(&inside) {
                 None => return draft.base.check(path, limit),
                 Some(changed) => changed.ok_or(ReadError::Missing)?.len() as u64,
             },
@@ -230,7 +230,7 @@ impl Folder {
 }
 
 fn relative(path: &str) -> Result<PathBuf, ReadError> {
-    safe_relative(path).ok_or_else(|| refused("is outside the module"))
+    safe_relative(path).ok_or_else(|| read_refusal("is outside the module"))
 }
 
 /// Returns whether a path leads through a hidden name. A draft comes from a client, and must not name such files.
@@ -242,7 +242,7 @@ fn in_memory<'a>(files: &'a BTreeMap<String, Vec<u8>>, inside: &Path) -> Result<
     files.get(&inside.to_string_lossy().replace('\\', "/")).ok_or(ReadError::Missing)
 }
 
-fn refused(reason: &str) -> ReadError {
+fn read_refusal(reason: &str) -> ReadError {
     ReadError::Refused(reason.to_owned())
 }
 
@@ -268,7 +268,7 @@ pub fn safe_relative(path: &str) -> Option<PathBuf> {
 fn io_error(error: io::Error) -> ReadError {
     match error.kind() {
         io::ErrorKind::NotFound => ReadError::Missing,
-        _ => refused(&format!("cannot be read: {error}")),
+        _ => read_refusal(&format!("cannot be read: {error}")),
     }
 }
 
@@ -277,14 +277,14 @@ fn locate(root: &Path, inside: &Path) -> Result<PathBuf, ReadError> {
     let root = root.canonicalize().map_err(io_error)?;
     let path = root.join(inside).canonicalize().map_err(io_error)?;
     if !path.starts_with(&root) {
-        return Err(refused("leads out of the module through a link"));
+        return Err(read_refusal("leads out of the module through a link"));
     }
     Ok(path)
 }
 
 fn size_of_regular(path: &Path) -> Result<u64, ReadError> {
     let meta = fs::metadata(path).map_err(io_error)?;
-    if meta.is_file() { Ok(meta.len()) } else { Err(refused("is not a regular file")) }
+    if meta.is_file() { Ok(meta.len()) } else { Err(read_refusal("is not a regular file")) }
 }
 
 /// Reads a regular file, given by its real path.
@@ -309,7 +309,7 @@ pub fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
 /// Opens a regular file, given by its real path, for reading. A concurrent writer can replace the file with a pipe or a
 /// link at any moment: this neither waits for the pipe nor follows the link, and returns an error.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let file = platform::open_unfollowed(path)?;
+    let file = platform::open_nofollow(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
@@ -394,7 +394,7 @@ mod tests {
         assert!(open_regular(dir.path()).is_err());
         assert_eq!(
             Folder::Disk(dir.path().to_owned()).check("pipe", 9),
-            Err(refused("is not a regular file"))
+            Err(read_refusal("is not a regular file"))
         );
     }
 
@@ -409,7 +409,7 @@ mod tests {
         let refusal = folder.read_within("c", &mut budget);
         assert!(matches!(refusal, Err(ReadError::Refused(reason)) if reason.contains("16 MiB in total")));
         assert!(budget.is_spent());
-        assert_eq!(folder.check("c", TEXT_LIMIT), Err(refused("is larger than the limit of 1 MiB")));
+        assert_eq!(folder.check("c", TEXT_LIMIT), Err(read_refusal("is larger than the limit of 1 MiB")));
         assert_eq!(folder.check("d", TEXT_LIMIT), Err(ReadError::Missing));
     }
 }

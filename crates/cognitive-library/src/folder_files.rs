@@ -53,25 +53,25 @@ struct FolderWalk {
 impl FolderWalk {
     fn folder(&mut self, folder: &Path, inside: &str, depth: usize) -> Result<(), Failure> {
         if depth > MAX_DEPTH {
-            return Err(refused(folder, "folders are nested too deeply"));
+            return Err(copy_refusal(folder, "folders are nested too deeply"));
         }
-        let unreadable = |error: io::Error| refused(folder, &error.to_string());
+        let unreadable = |error: io::Error| copy_refusal(folder, &error.to_string());
         for entry in fs::read_dir(folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             let path = entry.path();
             let name =
-                entry.file_name().into_string().map_err(|_| refused(&path, "its name is not UTF-8"))?;
+                entry.file_name().into_string().map_err(|_| copy_refusal(&path, "its name is not UTF-8"))?;
             if name.starts_with('.') {
                 continue;
             }
-            let kind = entry.file_type().map_err(|error| refused(&path, &error.to_string()))?;
+            let kind = entry.file_type().map_err(|error| copy_refusal(&path, &error.to_string()))?;
             let inside = if inside.is_empty() { name } else { format!("{inside}/{name}") };
             if kind.is_dir() {
                 self.folder(&path, &inside, depth + 1)?;
             } else if kind.is_file() {
                 self.file(&path, inside)?;
             } else {
-                return Err(refused(&path, "it is a link or not a regular file"));
+                return Err(copy_refusal(&path, "it is a link or not a regular file"));
             }
         }
         Ok(())
@@ -79,11 +79,11 @@ impl FolderWalk {
 
     fn file(&mut self, path: &Path, inside: String) -> Result<(), Failure> {
         if self.files.len() == MAX_FILES {
-            return Err(refused(path, &format!("a module has at most {MAX_FILES} files")));
+            return Err(copy_refusal(path, &format!("a module has at most {MAX_FILES} files")));
         }
         let bytes = read_file(path, self.left).map_err(|error| match error {
-            ReadError::Refused(reason) => refused(path, &format!("it {reason}")),
-            ReadError::Missing => refused(path, "it no longer exists"),
+            ReadError::Refused(reason) => copy_refusal(path, &format!("it {reason}")),
+            ReadError::Missing => copy_refusal(path, "it no longer exists"),
         })?;
         self.left = self.left.saturating_sub(bytes.len() as u64);
         self.files.insert(inside, bytes);
@@ -91,7 +91,7 @@ impl FolderWalk {
     }
 }
 
-fn refused(path: &Path, reason: &str) -> Failure {
+fn copy_refusal(path: &Path, reason: &str) -> Failure {
     Failure::new(ErrorCode::InvalidInput, format!("cannot copy `{}`: {reason}", path.display()))
 }
 

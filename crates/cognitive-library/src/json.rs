@@ -6,10 +6,10 @@ mod places;
 use std::borrow::Cow;
 
 use cognitive_contract::json::{JsonError, parse};
-use cognitive_contract::text::escaped;
+use cognitive_contract::text::escape;
 use serde_json::Value;
 
-use crate::finding::quoted;
+use crate::finding::quote;
 
 pub use places::{JsonIndex, index};
 
@@ -25,7 +25,7 @@ pub fn parse_file(text: &str) -> Result<Value, JsonError> {
     match long_name(&value) {
         None => Ok(value),
         Some(name) => {
-            let message = format!("a member name is longer than {NAME_LIMIT} bytes: {}", quoted(name));
+            let message = format!("a member name is longer than {NAME_LIMIT} bytes: {}", quote(name));
             Err(JsonError { message, offset: text.find(name).unwrap_or(0) })
         }
     }
@@ -57,7 +57,7 @@ pub fn pointer_of(path: &[JsonPathStep<'_>]) -> String {
     for step in path {
         let token = match step {
             JsonPathStep::Member(name) if name.len() > PLACE_LIMIT => break,
-            JsonPathStep::Member(name) => escaped(name).into_owned(),
+            JsonPathStep::Member(name) => escape(name).into_owned(),
             JsonPathStep::Item(position) => position.to_string(),
         };
         if place.len() + token.len() >= PLACE_LIMIT {

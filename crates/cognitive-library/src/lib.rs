@@ -9,7 +9,7 @@
 //!
 //! - Reading: [`folder`] (the only way to read files of a module), [`find`] (looks a name up), [`load`](mod@load)
 //!   (turns a folder into a module), [`formats`] (one reader per format), [`module_cache`] (caches modules until their files
-//!   change), [`bundled`] (the modules in the binary), `examples` and `trained_models`.
+//!   change), [`bundled_modules`] (the modules in the binary), `examples` and `trained_models`.
 //! - Validation: [`validate`](mod@validate) reports everything that an author should know, as a [`finding`] with its
 //!   location; `sources` holds the texts that findings point into.
 //! - Writing, each folder completely or not at all: [`migrate`], [`init`], `put_folder` and `change_folder`.
@@ -17,7 +17,7 @@
 //! - Export: [`skill`] (a module as an Agent Skill) and `folder_files`.
 //! - File formats: [`json`] and [`yaml`], both with limits. System-specific code: `platform`.
 
-pub mod bundled;
+pub mod bundled_modules;
 mod change_folder;
 mod draft_folder;
 mod examples;

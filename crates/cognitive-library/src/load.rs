@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::examples;
-use crate::finding::{Finding, FindingLocation, quoted};
+use crate::finding::{Finding, FindingLocation, quote};
 use crate::folder::{Folder, safe_relative};
 use crate::formats::{self, ModuleParts};
 
@@ -154,9 +154,9 @@ fn value_hint(written: Option<&Value>, message: &str) -> Option<String> {
         "expected array" if text.starts_with('-') => {
             "Put a space behind each dash, as in `- entry`".to_owned()
         }
-        "expected array" => format!("Write a list: {}", quoted(&format!("[{text}]"))),
+        "expected array" => format!("Write a list: {}", quote(&format!("[{text}]"))),
         "expected integer" | "expected number" if text.parse::<f64>().is_ok() => {
-            format!("Write the number without quotes: {}", quoted(text))
+            format!("Write the number without quotes: {}", quote(text))
         }
         _ => return None,
     };

@@ -54,7 +54,7 @@ impl ModuleCache {
     /// Limits the checks of a module's files to one in this time. For a server with thousands of requests a second,
     /// where a check costs as much as the rest of a run.
     #[must_use]
-    pub fn looking_every(mut self, patience: Duration) -> Self {
+    pub fn with_check_interval(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
@@ -213,8 +213,10 @@ mod tests {
     fn a_patient_shelf_does_not_look_again_until_its_time_has_come() {
         let (dir, folder) = project();
         let library = || Library::new(dir.path(), None, &[]);
-        let (patient, eager) =
-            (ModuleCache::new(library()).looking_every(Duration::from_hours(1)), ModuleCache::new(library()));
+        let (patient, eager) = (
+            ModuleCache::new(library()).with_check_interval(Duration::from_hours(1)),
+            ModuleCache::new(library()),
+        );
         patient.module("m").unwrap();
         eager.module("m").unwrap();
         fs::remove_dir_all(&folder).unwrap();

@@ -68,7 +68,7 @@ impl Sources {
     }
 
     /// Members of a JSON file that occur more than once in their object, by JSON pointer.
-    pub(crate) fn repeated(&self, file: &str) -> &[String] {
+    pub(crate) fn repeated_members(&self, file: &str) -> &[String] {
         match self.0.get(file).map(|source| source.index(file)) {
             Some(Index::Json(index)) => &index.repeated,
             _ => &[],
@@ -90,7 +90,7 @@ impl Sources {
             FindingLocation::Span(span) => text.get(span.clone()).map(|_| span.clone())?,
             FindingLocation::Value(pointer) => source.value_range(&finding.file, pointer)?,
             FindingLocation::Key(pointer) => source.key_range(&finding.file, pointer)?,
-            FindingLocation::Inside(part) => source.inside_range(&finding.file, part)?,
+            FindingLocation::Inside(part) => source.inner_range(&finding.file, part)?,
         };
         let breaks = source.breaks();
         let line = breaks.partition_point(|at| *at < range.start);
@@ -127,7 +127,7 @@ impl SourceText {
     }
 
     /// The range of a part of a text value, if the file contains that text literally; otherwise the whole value.
-    fn inside_range(&self, file: &str, part: &ValuePart) -> Option<Range<usize>> {
+    fn inner_range(&self, file: &str, part: &ValuePart) -> Option<Range<usize>> {
         let whole = self.value_range(file, &part.pointer)?;
         let at = self.text.get(whole.clone()).and_then(|written| written.find(&part.text));
         let inside = at.map(|at| whole.start + at + part.range.start..whole.start + at + part.range.end);
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(at("module.yaml", yaml, key("/exclude")), (2, 1, "\"exclude\"".into()));
         assert_eq!(at("module.yaml", yaml, key("/overflow/enabel")), (5, 3, "enabel".into()));
         assert_eq!(at("module.yaml", yaml, key("/overflow")), (3, 1, "overflow".into()));
-        let inside = |text: &str, range| FindingLocation::inside("/say", text, range);
+        let inside = |text: &str, range| FindingLocation::in_text_value("/say", text, range);
         assert_eq!(at("module.yaml", yaml, inside("not $.a.b", 8..9)), (6, 15, "b".into()));
         assert_eq!(at("module.yaml", yaml, inside("other", 0..2)).0, 6);
         let json = "{\n  \"data\": {\"a\": 1}\n}";
@@ -205,7 +205,7 @@ mod tests {
     fn a_text_is_looked_through_once_for_all_of_its_findings() {
         let mut sources = Sources::default();
         sources.insert("schema.json", r#"{"a": 1, "b": 2, "a": 3}"#.to_owned());
-        assert_eq!(sources.repeated("schema.json"), ["/a"]);
+        assert_eq!(sources.repeated_members("schema.json"), ["/a"]);
         let index = |sources: &Sources| std::ptr::from_ref(sources.0["schema.json"].index.get().unwrap());
         let first = index(&sources);
         let copy = sources.clone();

@@ -6,7 +6,7 @@ use cognitive_contract::Module;
 use cognitive_contract::trained_model::{FOUND, TrainedHead, TrainedModel};
 use serde_json::Value;
 
-use crate::finding::{Finding, FindingLocation, Sources, quoted};
+use crate::finding::{Finding, FindingLocation, Sources, quote};
 use crate::folder::{Budget, Folder, ReadError};
 use crate::json;
 
@@ -32,7 +32,7 @@ pub(crate) fn read(folder: &Folder, sources: &mut Sources, findings: &mut Vec<Fi
     let mut read = Vec::new();
     for name in names {
         let file = format!("{FOLDER}/{name}");
-        match one(folder, &file, &mut budget, sources) {
+        match load_model(folder, &file, &mut budget, sources) {
             Ok(model) => read.push(model),
             Err(finding) => findings.push(finding),
         }
@@ -40,14 +40,14 @@ pub(crate) fn read(folder: &Folder, sources: &mut Sources, findings: &mut Vec<Fi
     read
 }
 
-fn one(
+fn load_model(
     folder: &Folder,
     file: &str,
     budget: &mut Budget,
     sources: &mut Sources,
 ) -> Result<TrainedModel, Finding> {
     let unreadable = |reason: &str| {
-        let message = format!("{} {reason}", quoted(file));
+        let message = format!("{} {reason}", quote(file));
         Finding::error(file, FindingLocation::File, "trained/unreadable", message)
     };
     let text = folder.read_within(file, budget).map_err(|error| match error {
@@ -60,14 +60,14 @@ fn one(
         Finding::error(file, FindingLocation::Offset(error.offset), "trained/syntax", error.message)
     })?;
     TrainedModel::from_value(&value).map_err(|why| {
-        let message = format!("{} was not written by `cogn train`: {why}", quoted(file));
+        let message = format!("{} was not written by `cogn train`: {why}", quote(file));
         Finding::error(file, FindingLocation::File, "trained/form", message)
             .hint("Train it again with `cogn train`, or remove the file")
     })
 }
 
 /// Reports heads that no run will use: the decision was removed or changed, or an earlier file has the same weights.
-pub(crate) fn outdated(module: &Module) -> Vec<Finding> {
+pub(crate) fn outdated_heads(module: &Module) -> Vec<Finding> {
     let data = module.contract.data().schema();
     let mut found = Vec::new();
     for (index, trained) in module.trained.iter().enumerate() {

@@ -51,14 +51,14 @@ fn options() -> Options {
 pub fn parse(text: &str) -> Result<Value, YamlError> {
     serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
         let message = words(&error.without_snippet().to_string());
-        explained(message, error.location().and_then(|at| offset(&at, text)), text)
+        explain_error(message, error.location().and_then(|at| offset(&at, text)), text)
     })
 }
 
 /// Replaces the parser's reason by one for authors, if the mistake is a common one.
-fn explained(message: String, offset: Option<usize>, text: &str) -> YamlError {
+fn explain_error(message: String, offset: Option<usize>, text: &str) -> YamlError {
     let Some(at) = offset else { return YamlError { message, offset, hint: None } };
-    let found = remedy::unclosed(text, at).or_else(|| remedy::remedy(&message, text, at));
+    let found = remedy::unclosed_bracket(text, at).or_else(|| remedy::remedy(&message, text, at));
     match found {
         Some(remedy) => YamlError {
             message: remedy.message.unwrap_or(message),
@@ -170,7 +170,7 @@ impl YamlIndex {
 #[must_use]
 pub fn spans(text: &str) -> YamlIndex {
     let root = serde_saphyr::from_str_with_options::<Spanned<YamlNode>>(text, options()).ok();
-    YamlIndex(root.map(|root| placed(root, text)))
+    YamlIndex(root.map(|root| position(root, text)))
 }
 
 fn range(location: &Location, text: &str) -> Option<Range<usize>> {
@@ -180,18 +180,18 @@ fn range(location: &Location, text: &str) -> Option<Range<usize>> {
     Some(start..end.max(start))
 }
 
-fn placed(node: Spanned<YamlNode>, text: &str) -> YamlPosition {
+fn position(node: Spanned<YamlNode>, text: &str) -> YamlPosition {
     let span = range(&node.referenced, text);
     let inside = match node.value {
         YamlNode::Scalar => YamlContent::Nothing,
         YamlNode::List(items) => {
-            YamlContent::List(items.into_iter().map(|item| placed(item, text)).collect())
+            YamlContent::List(items.into_iter().map(|item| position(item, text)).collect())
         }
         YamlNode::Map(members) => {
             let member = |(name, value): (Spanned<String>, Spanned<YamlNode>)| YamlMember {
                 key: range(&name.referenced, text).filter(|key| !key.is_empty()),
                 name: name.value,
-                value: placed(value, text),
+                value: position(value, text),
             };
             YamlContent::Map(members.into_iter().map(member).collect())
         }

@@ -151,7 +151,7 @@ fn generate_together(model: &Arc<Model>, texts: usize, tokens: &[u32]) -> f64 {
     let ensemble = Arc::new(Ensemble::new(Arc::clone(model), 2));
     let mut first = ensemble.session();
     let next = likeliest(first.feed(tokens.get(..100).unwrap(), &|| false).unwrap());
-    first.rest();
+    first.pause();
     let start = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..texts {

@@ -77,7 +77,7 @@ impl Activations {
     #[inline(always)]
     fn set(&mut self, token: usize, block: usize, x: &[f32; COLUMNS]) {
         let group = token / LANES * self.blocks + block;
-        self.groups[group][token % LANES] = quantised(x);
+        self.groups[group][token % LANES] = quantise(x);
     }
 }
 
@@ -114,7 +114,7 @@ impl Work for Normalise<'_> {
             let mut squares = [0.0_f32; COLUMNS];
             for x in row.as_chunks::<COLUMNS>().0 {
                 for (square, x) in squares.iter_mut().zip(x) {
-                    *square = super::raw::fused::<FUSED>(*x, *x, *square);
+                    *square = super::raw::mul_add::<FUSED>(*x, *x, *square);
                 }
             }
             let factor = 1.0 / (sum(squares) / columns as f32 + self.epsilon).sqrt();
@@ -131,7 +131,7 @@ impl Work for Normalise<'_> {
 }
 
 #[inline(always)]
-fn quantised(x: &[f32; COLUMNS]) -> ActivationBlock {
+fn quantise(x: &[f32; COLUMNS]) -> ActivationBlock {
     // Adding this to a small number leaves its nearest whole number in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
     let mut largest = [0.0_f32; COLUMNS];

@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::activations::{fold, sum};
 use super::exp::exp;
-use super::raw::{Kernel, Work, fused};
+use super::raw::{Kernel, Work, mul_add};
 
 /// The number of positions in a page, and of numbers that are computed in parallel.
 pub(super) const PAGE: usize = 32;
@@ -281,7 +281,7 @@ impl Looks {
         }
         let factor = if before == f32::NEG_INFINITY { 0.0 } else { exp::<FUSED>(before - largest) };
         self.largest[row] = largest;
-        self.total[row] = fused::<FUSED>(self.total[row], factor, sum(*scores));
+        self.total[row] = mul_add::<FUSED>(self.total[row], factor, sum(*scores));
         factor
     }
 }

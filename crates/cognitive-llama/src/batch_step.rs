@@ -272,7 +272,7 @@ fn take(
     let is_asked = |stretch: &&Stretch<'_>| stretch.wanted == WantedVectors::States;
     let (asked, mut earlier) = (stretches.iter().filter(is_asked).count(), 0);
     for stretch in stretches {
-        let (mine, rest) = rows.split_at((stretch.kept() * width).min(rows.len()));
+        let (mine, rest) = rows.split_at((stretch.vector_count() * width).min(rows.len()));
         rows = rest;
         let Stretch { text, first, wanted, .. } = *stretch;
         let vector = if wanted == WantedVectors::Last { mine.to_vec() } else { Vec::new() };
@@ -321,7 +321,7 @@ fn plan<'a>(feeds: &'a [TextFeed<'_>], threads: usize) -> Vec<PlannedBlock<'a>> 
             }
             let (tokens, later) = rest.split_at(rest.len().min(room));
             // The last token is only needed at the end of a text.
-            let wanted = if later.is_empty() { feed.wanted } else { feed.wanted.before_the_end() };
+            let wanted = if later.is_empty() { feed.wanted } else { feed.wanted.for_inner_part() };
             before = before.or(Some(blocks.len() - 1));
             if let Some((stretches, _)) = blocks.last_mut() {
                 stretches.push(Stretch { memory: &feed.text.memory, tokens, first, wanted, text });

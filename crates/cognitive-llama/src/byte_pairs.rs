@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use super::WeightsError;
-use super::gguf::{Gguf, damaged, unsupported};
+use super::gguf::{Gguf, damaged_error, unsupported_error};
 use super::merger::{Merger, PairHasher, pair};
 use super::pieces::{SplitRule, cut};
 
@@ -34,7 +34,9 @@ impl BytePairs {
             Some("llama-bpe") => SplitRule::Llama3,
             other => {
                 let rule = other.unwrap_or("none");
-                return Err(unsupported(&format!("unsupported tokenizer rule of the vocabulary: `{rule}`")));
+                return Err(unsupported_error(&format!(
+                    "unsupported tokenizer rule of the vocabulary: `{rule}`"
+                )));
             }
         };
         Ok(Self { cut, whole: HashMap::new(), single: [None; 256], merges: HashMap::default() })
@@ -59,14 +61,14 @@ impl BytePairs {
         let mut whole = String::new();
         for (rank, merge) in (0..).zip(merges) {
             let (left, right) =
-                merge.split_once(' ').ok_or_else(|| damaged("a merge does not have two parts"))?;
+                merge.split_once(' ').ok_or_else(|| damaged_error("a merge does not have two parts"))?;
             whole.clear();
             whole.push_str(left);
             whole.push_str(right);
             let (Some(&one), Some(&other), Some(&both)) =
                 (numbers.get(left), numbers.get(right), numbers.get(whole.as_str()))
             else {
-                return Err(damaged(&format!("a merge names an unknown token: {merge}")));
+                return Err(damaged_error(&format!("a merge names an unknown token: {merge}")));
             };
             self.merges.entry(pair(one, other)).or_insert((rank, both));
         }

@@ -70,14 +70,14 @@ struct ReadTicket {
 }
 
 impl ReadTicket {
-    fn left(&self) -> usize {
+    fn remaining_tokens(&self) -> usize {
         self.tokens.len() - self.read
     }
 
     /// Returns its part of the next step.
     fn feed(&mut self, count: usize) -> TextFeed<'_> {
-        let is_end = count == self.left();
-        let wanted = if is_end { self.wanted } else { self.wanted.before_the_end() };
+        let is_end = count == self.remaining_tokens();
+        let wanted = if is_end { self.wanted } else { self.wanted.for_inner_part() };
         let tokens = self.tokens.get(self.read..).unwrap_or_default();
         TextFeed { text: &mut self.text, tokens, count, wanted, found: Vec::new() }
     }
@@ -239,12 +239,16 @@ impl EnsembleState {
     /// Takes the texts of the next step, each with its number of tokens. Short texts are read completely, long texts as
     /// far as there is room.
     fn draw(&mut self, threads: usize) -> Vec<(ReadTicket, usize)> {
-        let is_short = |ticket: &ReadTicket| ticket.left() <= SHORT;
+        let is_short = |ticket: &ReadTicket| ticket.remaining_tokens() <= SHORT;
         let per_thread = if self.waiting.iter().any(is_short) { BESIDE_OTHERS } else { BLOCK };
         let mut room = per_thread * threads;
         let mut drawn = Vec::new();
         for ticket in std::mem::take(&mut self.waiting) {
-            let count = if is_short(&ticket) { ticket.left() } else { ticket.left().min(room) };
+            let count = if is_short(&ticket) {
+                ticket.remaining_tokens()
+            } else {
+                ticket.remaining_tokens().min(room)
+            };
             if !is_short(&ticket) {
                 room -= count;
             }
@@ -265,7 +269,7 @@ impl EnsembleState {
             if let Some(at) = leaves {
                 self.leaving.swap_remove(at);
             }
-            if leaves.is_some() || ticket.left() == 0 {
+            if leaves.is_some() || ticket.remaining_tokens() == 0 {
                 self.finish(ticket);
             } else {
                 self.waiting.push(ticket);
@@ -304,7 +308,7 @@ impl EnsembleSession {
     }
 
     /// Announces that this text will not be fed for a while, so that no step waits for it.
-    pub fn rest(&mut self) {
+    pub fn pause(&mut self) {
         if let Some(since) = self.away_since.take() {
             self.ensemble.stand().welcome(Some(since));
             self.ensemble.changed.notify_all();
@@ -353,7 +357,7 @@ impl EnsembleSession {
                 continue;
             };
             let ticket = self.ensemble.serve(number, cancelled);
-            is_whole &= ticket.left() == 0;
+            is_whole &= ticket.remaining_tokens() == 0;
             // One of them represents all that were read: only this session will return.
             let before = std::mem::replace(&mut self.away_since, ticket.away_since);
             self.ensemble.stand().welcome(before);
@@ -397,7 +401,7 @@ impl EnsembleSession {
         drop(stand);
         let ticket = self.ensemble.serve(number, cancelled);
         self.away_since = ticket.away_since;
-        let left = ticket.left();
+        let left = ticket.remaining_tokens();
         self.text = ticket.text;
         if left > 0 {
             self.text.truncate(before);
@@ -409,7 +413,7 @@ impl EnsembleSession {
 
 impl Drop for EnsembleSession {
     fn drop(&mut self) {
-        self.rest();
+        self.pause();
     }
 }
 

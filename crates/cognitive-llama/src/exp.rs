@@ -6,7 +6,7 @@
     reason = "only what is inlined is compiled for the instructions of its kernel"
 )]
 
-use super::raw::{Kernel, Work, fused};
+use super::raw::{Kernel, Work, mul_add};
 
 /// `e` to the power of `x`, to seven digits. Saturates below -87 and above 88, so it neither underflows nor overflows.
 #[inline(always)]
@@ -17,13 +17,13 @@ pub(super) fn exp<const FUSED: bool>(x: f32) -> f32 {
     const LN2_LOW: f32 = 1.428_606_8e-6;
     let x = if x > -87.0 { x } else { -87.0 };
     let x = if x < 88.0 { x } else { 88.0 };
-    let shifted = fused::<FUSED>(x, std::f32::consts::LOG2_E, ROUND);
+    let shifted = mul_add::<FUSED>(x, std::f32::consts::LOG2_E, ROUND);
     let whole = shifted - ROUND;
-    let rest = fused::<FUSED>(whole, -LN2_LOW, fused::<FUSED>(whole, -LN2_HIGH, x));
+    let rest = mul_add::<FUSED>(whole, -LN2_LOW, mul_add::<FUSED>(whole, -LN2_HIGH, x));
     // The series of the exponential function; the rest is at most ln(2) / 2.
     let mut sum = 1.0 / 5_040.0;
     for factor in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
-        sum = fused::<FUSED>(sum, rest, factor);
+        sum = mul_add::<FUSED>(sum, rest, factor);
     }
     // The lowest bits of `shifted`, moved into the exponent, multiply by a power of two.
     f32::from_bits(sum.to_bits().wrapping_add(shifted.to_bits() << 23))

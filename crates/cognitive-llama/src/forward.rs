@@ -58,7 +58,7 @@ pub(super) struct Stretch<'a> {
 
 impl Stretch<'_> {
     /// The number of requested vectors.
-    pub(super) fn kept(&self) -> usize {
+    pub(super) fn vector_count(&self) -> usize {
         match self.wanted {
             WantedVectors::Nothing => 0,
             WantedVectors::Last | WantedVectors::States => self.tokens.len().min(1),
@@ -94,7 +94,7 @@ pub(super) enum WantedVectors {
 
 impl WantedVectors {
     /// Returns the vectors needed of a part before the end of a text.
-    pub(super) fn before_the_end(self) -> Self {
+    pub(super) fn for_inner_part(self) -> Self {
         match self {
             Self::Nothing | Self::Last | Self::States => Self::Nothing,
             Self::All => Self::All,
@@ -135,7 +135,7 @@ impl<'a> Block<'a> {
             // After the last layer only the requested tokens are needed, for their logits.
             let is_last = index + 1 == layers.len();
             if is_last {
-                self.keep_wanted(scratch);
+                self.drop_unwanted(scratch);
                 if scratch.x.is_empty() {
                     return Some(());
                 }
@@ -153,7 +153,7 @@ impl<'a> Block<'a> {
         let (width, mut end) = (self.model.shape.width, 0);
         let Scratch { x, states, .. } = scratch;
         for stretch in self.stretches {
-            end += if only_wanted { stretch.kept() } else { stretch.tokens.len() };
+            end += if only_wanted { stretch.vector_count() } else { stretch.tokens.len() };
             if stretch.wanted == WantedVectors::States {
                 states.extend_from_slice(&x[(end - 1) * width..end * width]);
             }
@@ -186,12 +186,12 @@ impl<'a> Block<'a> {
     }
 
     /// Drops the tokens without requested vectors.
-    fn keep_wanted(&self, scratch: &mut Scratch) {
+    fn drop_unwanted(&self, scratch: &mut Scratch) {
         let shape = &self.model.shape;
         let (mut from, mut kept) = (0, 0);
         for stretch in self.stretches {
             from += stretch.tokens.len();
-            for row in from - stretch.kept()..from {
+            for row in from - stretch.vector_count()..from {
                 for (room, width) in
                     [(&mut scratch.x, shape.width), (&mut scratch.query, shape.query_width())]
                 {
@@ -247,7 +247,7 @@ impl<'a> Block<'a> {
         let Scratch { query, seen, looks, packed, delta, x, .. } = scratch;
         let mut from = 0;
         for stretch in self.stretches {
-            let tokens = if only_wanted { stretch.kept() } else { stretch.tokens.len() };
+            let tokens = if only_wanted { stretch.vector_count() } else { stretch.tokens.len() };
             let first = stretch.first + stretch.tokens.len() - tokens;
             let view = PositionView { first, window: shape.window(index), heads: shape.heads };
             let to = from + tokens * shape.query_width();

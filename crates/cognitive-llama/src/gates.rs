@@ -7,7 +7,7 @@
 
 use super::architectures::GateCurve;
 use super::exp::exp;
-use super::raw::{Kernel, Work, fused};
+use super::raw::{Kernel, Work, mul_add};
 
 /// `gate = curve(gate) * up`, number by number.
 pub(super) fn open(kernel: Kernel, curve: GateCurve, gate: &mut [f32], up: &[f32]) {
@@ -43,7 +43,7 @@ impl Work for GeluGate<'_> {
         const TWICE_ROOT: f32 = 1.595_769_2;
         for (gate, up) in self.gate.iter_mut().zip(self.up) {
             let x = *gate;
-            let bent = TWICE_ROOT * fused::<FUSED>(0.044_715 * x * x, x, x);
+            let bent = TWICE_ROOT * mul_add::<FUSED>(0.044_715 * x * x, x, x);
             *gate = x / (1.0 + exp::<FUSED>(-bent)) * up;
         }
     }

@@ -94,7 +94,7 @@ impl<'a> Gguf<'a> {
         }
         let version = reader.u32()?;
         if version != 3 {
-            return Err(unsupported(&format!("unsupported GGUF version: {version}, expected 3")));
+            return Err(unsupported_error(&format!("unsupported GGUF version: {version}, expected 3")));
         }
         let tensor_count = reader.count()?;
         let value_count = reader.count()?;
@@ -104,7 +104,7 @@ impl<'a> Gguf<'a> {
             let kind = reader.u32()?;
             let value = reader.value(kind)?;
             if values.insert(name, value).is_some() {
-                return Err(damaged(&format!("duplicate value `{name}`")));
+                return Err(damaged_error(&format!("duplicate value `{name}`")));
             }
         }
         let mut infos = Vec::new();
@@ -114,7 +114,7 @@ impl<'a> Gguf<'a> {
         let alignment = match values.get("general.alignment") {
             None => 32,
             Some(Value::Unsigned(n)) if n.is_power_of_two() && *n <= 65_536 => *n,
-            Some(_) => return Err(damaged("the alignment is not a power of two")),
+            Some(_) => return Err(damaged_error("the alignment is not a power of two")),
         };
         let start = u64::try_from(reader.at).unwrap_or(u64::MAX).next_multiple_of(alignment);
         let end = usize::try_from(start).unwrap_or(usize::MAX);
@@ -135,7 +135,7 @@ impl<'a> Gguf<'a> {
     }
 
     /// Returns a whole number by its name, if it exists and is not negative.
-    pub(super) fn whole(&self, name: &str) -> Option<usize> {
+    pub(super) fn whole_number(&self, name: &str) -> Option<usize> {
         match self.value(name)? {
             Value::Unsigned(n) => usize::try_from(n).ok(),
             Value::Signed(n) => usize::try_from(n).ok(),
@@ -159,13 +159,16 @@ impl<'a> Gguf<'a> {
         for info in &self.infos {
             extents.push(self.extent(info)?);
             if !names.insert(info.name) {
-                return Err(damaged(&format!("duplicate tensor `{}`", info.name)));
+                return Err(damaged_error(&format!("duplicate tensor `{}`", info.name)));
             }
         }
         extents.sort_unstable_by_key(|extent| (extent.offset, extent.length, extent.name));
         for (one, next) in extents.iter().zip(extents.iter().skip(1)) {
             if one.offset + one.length > next.offset {
-                return Err(damaged(&format!("the tensors `{}` and `{}` overlap", one.name, next.name)));
+                return Err(damaged_error(&format!(
+                    "the tensors `{}` and `{}` overlap",
+                    one.name, next.name
+                )));
             }
         }
         Ok(extents)
@@ -175,12 +178,12 @@ impl<'a> Gguf<'a> {
         let encoding = Encoding::from_number(info.kind, info.name)?;
         let (numbers, size) = encoding.block();
         if info.columns == 0 || info.rows == 0 || !info.columns.is_multiple_of(numbers) {
-            return Err(damaged(&format!("the tensor `{}` has an impossible shape", info.name)));
+            return Err(damaged_error(&format!("the tensor `{}` has an impossible shape", info.name)));
         }
         let span = (info.columns / numbers).checked_mul(size).and_then(|row| row.checked_mul(info.rows));
-        let length = span
-            .filter(|span| info.offset.checked_add(*span).is_some_and(|end| end <= self.left))
-            .ok_or_else(|| damaged(&format!("the tensor `{}` is outside the file", info.name)))?;
+        let length =
+            span.filter(|span| info.offset.checked_add(*span).is_some_and(|end| end <= self.left))
+                .ok_or_else(|| damaged_error(&format!("the tensor `{}` is outside the file", info.name)))?;
         let Info { name, columns, rows, offset, .. } = *info;
         Ok(Extent { name, encoding, columns, rows, offset, length })
     }
@@ -194,13 +197,13 @@ impl<'a> List<'a> {
 
     /// Returns the texts, if it is a list of texts.
     pub(super) fn texts(&self) -> Option<impl Iterator<Item = &'a str>> {
-        let mut reader = GgufReader::over(self.bytes);
+        let mut reader = GgufReader::from_bytes(self.bytes);
         (self.kind == TEXT).then(|| (0..self.count).map_while(move |_| reader.text().ok()))
     }
 
     /// Returns the whole numbers, if it is a list of 32-bit integers.
     pub(super) fn whole_numbers(&self) -> Option<impl Iterator<Item = i64>> {
-        let mut reader = GgufReader::over(self.bytes);
+        let mut reader = GgufReader::from_bytes(self.bytes);
         let kind = self.kind;
         matches!(kind, 4 | 5).then(|| {
             (0..self.count).map_while(move |_| match reader.value(kind) {
@@ -236,7 +239,7 @@ struct GgufReader<'a> {
 }
 
 impl<'a> GgufReader<'a> {
-    fn over(bytes: &'a [u8]) -> Self {
+    fn from_bytes(bytes: &'a [u8]) -> Self {
         Self { bytes, length: bytes.len(), at: 0, goes_on: false }
     }
 
@@ -244,13 +247,13 @@ impl<'a> GgufReader<'a> {
         let end = self.at.checked_add(length);
         self.goes_on |= end.is_some_and(|end| end > self.bytes.len() && end <= self.length);
         let taken =
-            end.and_then(|end| self.bytes.get(self.at..end)).ok_or_else(|| damaged("it ends early"))?;
+            end.and_then(|end| self.bytes.get(self.at..end)).ok_or_else(|| damaged_error("it ends early"))?;
         self.at += length;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], WeightsError> {
-        self.take(N)?.try_into().map_err(|_| damaged("it ends early"))
+        self.take(N)?.try_into().map_err(|_| damaged_error("it ends early"))
     }
 
     fn u32(&mut self) -> Result<u32, WeightsError> {
@@ -265,14 +268,14 @@ impl<'a> GgufReader<'a> {
     fn count(&mut self) -> Result<usize, WeightsError> {
         let count = usize::try_from(self.u64()?).unwrap_or(usize::MAX);
         if count > self.length - self.at {
-            return Err(damaged("a count is larger than the file"));
+            return Err(damaged_error("a count is larger than the file"));
         }
         Ok(count)
     }
 
     fn text(&mut self) -> Result<&'a str, WeightsError> {
         let length = self.count()?;
-        str::from_utf8(self.take(length)?).map_err(|_| damaged("a text is not UTF-8"))
+        str::from_utf8(self.take(length)?).map_err(|_| damaged_error("a text is not UTF-8"))
     }
 
     fn value(&mut self, kind: u32) -> Result<Value<'a>, WeightsError> {
@@ -290,7 +293,7 @@ impl<'a> GgufReader<'a> {
             10 => Value::Unsigned(self.u64()?),
             11 => Value::Signed(i64::from_le_bytes(self.array()?)),
             12 => Value::Float(f64::from_le_bytes(self.array()?)),
-            other => return Err(damaged(&format!("a value has an unknown kind: {other}"))),
+            other => return Err(damaged_error(&format!("a value has an unknown kind: {other}"))),
         })
     }
 
@@ -300,7 +303,7 @@ impl<'a> GgufReader<'a> {
         let start = self.at;
         match kind {
             // No model needs nested lists, and refusing them keeps a file from causing deep recursion.
-            LIST => return Err(damaged("a list contains lists")),
+            LIST => return Err(damaged_error("a list contains lists")),
             TEXT => {
                 for _ in 0..count {
                     self.text()?;
@@ -312,9 +315,9 @@ impl<'a> GgufReader<'a> {
                     2 | 3 => 2,
                     4..=6 => 4,
                     10..=12 => 8,
-                    other => return Err(damaged(&format!("a list has an unknown kind: {other}"))),
+                    other => return Err(damaged_error(&format!("a list has an unknown kind: {other}"))),
                 };
-                self.take(count.checked_mul(size).ok_or_else(|| damaged("a list is too long"))?)?;
+                self.take(count.checked_mul(size).ok_or_else(|| damaged_error("a list is too long"))?)?;
             }
         }
         Ok(List { kind, count, bytes: self.bytes.get(start..self.at).unwrap_or_default() })
@@ -324,7 +327,7 @@ impl<'a> GgufReader<'a> {
         let name = self.text()?;
         let dimensions = self.u32()?;
         if !(1..=2).contains(&dimensions) {
-            return Err(unsupported(&format!("tensor `{name}` has {dimensions} dimensions")));
+            return Err(unsupported_error(&format!("tensor `{name}` has {dimensions} dimensions")));
         }
         let mut length = || {
             let length = usize::try_from(self.u64()?).unwrap_or(usize::MAX);
@@ -342,10 +345,10 @@ pub(super) fn unreadable(error: io::Error) -> WeightsError {
     WeightsError::Unreadable(format!("the GGUF file cannot be read: {error}"))
 }
 
-pub(super) fn damaged(what: &str) -> WeightsError {
+pub(super) fn damaged_error(what: &str) -> WeightsError {
     WeightsError::Damaged(format!("the GGUF file is damaged: {what}"))
 }
 
-pub(super) fn unsupported(what: &str) -> WeightsError {
+pub(super) fn unsupported_error(what: &str) -> WeightsError {
     WeightsError::Unsupported(format!("{what}; {ELSEWHERE}"))
 }

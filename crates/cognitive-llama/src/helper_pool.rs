@@ -125,7 +125,7 @@ impl<'m> HelperPool<'m> {
         let count = (total as u64).min(CHUNK_MASK) << CHUNK_BITS;
         self.ticket.store(number << (2 * CHUNK_BITS) | count, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            let _bed = self.bed();
+            let _bed = self.lock_idle();
             self.woken.notify_all();
         }
         total
@@ -174,7 +174,7 @@ impl<'m> HelperPool<'m> {
         }
     }
 
-    fn bed(&self) -> MutexGuard<'_, ()> {
+    fn lock_idle(&self) -> MutexGuard<'_, ()> {
         self.bed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -213,7 +213,7 @@ impl<'m> HelperPool<'m> {
     /// Sleeps until there is work. The caller checks for sleepers after it publishes work, and a helper checks for work
     /// after it registers as a sleeper. So one of the two always sees the other.
     fn sleep(&self) {
-        let bed = self.bed();
+        let bed = self.lock_idle();
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let ticket = self.ticket.load(Ordering::SeqCst);
         let idle = ticket & CHUNK_MASK >= ticket >> CHUNK_BITS & CHUNK_MASK;
@@ -226,7 +226,7 @@ impl<'m> HelperPool<'m> {
     /// Ends the helpers.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        let _bed = self.bed();
+        let _bed = self.lock_idle();
         self.woken.notify_all();
     }
 }
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_crew_computes_what_one_thread_does_however_many_help() {
-        let kernel = Kernel::best();
+        let kernel = Kernel::fastest();
         let matrices = [matrix(1_000, 96), matrix(40, 96), matrix(5_000, 96)];
         let numbers: Vec<f32> = (0..96_u8).map(|at| f32::from(at % 17) - 8.0).collect();
         let mut x = Activations::default();
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_helper_that_died_is_done_without() {
-        let kernel = Kernel::best();
+        let kernel = Kernel::fastest();
         let matrix = matrix(3_000, 64);
         let mut x = Activations::default();
         x.quantise(kernel, &[1.0; 64], 64);

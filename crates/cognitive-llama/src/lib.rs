@@ -246,12 +246,12 @@ fn with_header<T>(
         let missing = wanted.saturating_sub(beginning.len() as u64);
         from.by_ref().take(missing).read_to_end(&mut beginning).map_err(gguf::unreadable)?;
         if (beginning.len() as u64) < wanted {
-            return Err(gguf::damaged("it ends early"));
+            return Err(gguf::damaged_error("it ends early"));
         }
         match Gguf::read(&beginning, usize::try_from(length).unwrap_or(usize::MAX)) {
             Err(HeaderGap::Refused(error)) => return Err(error),
             Err(HeaderGap::GoesOn) if wanted >= MAX_HEADER_LENGTH.min(length) => {
-                return Err(gguf::damaged("its header does not end"));
+                return Err(gguf::damaged_error("its header does not end"));
             }
             Err(HeaderGap::GoesOn) => wanted = wanted.saturating_mul(4).min(length),
             Ok(gguf) => {
@@ -289,6 +289,6 @@ impl<'a> ModelParts<'a> {
     fn with(self, tensors: PackedTensors) -> Result<Model, WeightsError> {
         let Self { shape, tokenizer, name, chat_template, .. } = self;
         let weights = ModelWeights::from_tensors(tensors, &shape, tokenizer.len())?;
-        Ok(Model { shape, weights, tokenizer, name, chat_template, kernel: Kernel::best(), sha256: None })
+        Ok(Model { shape, weights, tokenizer, name, chat_template, kernel: Kernel::fastest(), sha256: None })
     }
 }

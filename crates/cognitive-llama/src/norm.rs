@@ -7,7 +7,7 @@
 )]
 
 use super::activations::sum;
-use super::raw::{Kernel, Work, fused};
+use super::raw::{Kernel, Work, mul_add};
 use super::tiles::COLUMNS;
 
 /// Normalises each row of `x`. A row has the length of `weights`, a multiple of 32.
@@ -29,7 +29,7 @@ impl Work for RmsNorm<'_> {
             let mut squares = [0.0_f32; COLUMNS];
             for x in row.as_chunks::<COLUMNS>().0 {
                 for (square, x) in squares.iter_mut().zip(x) {
-                    *square = fused::<FUSED>(*x, *x, *square);
+                    *square = mul_add::<FUSED>(*x, *x, *square);
                 }
             }
             let factor = 1.0 / (sum(squares) / row.len() as f32 + self.epsilon).sqrt();

@@ -10,7 +10,7 @@ use std::io::{Read, Seek as _, SeekFrom, Write};
 use std::sync::Arc;
 
 use super::blocks::Encoding;
-use super::gguf::{Extent, Gguf, HeaderGap, damaged, unreadable};
+use super::gguf::{Extent, Gguf, HeaderGap, damaged_error, unreadable};
 use super::platform::{self, MappedFile};
 use super::tiles::Matrix;
 use super::weights::{PackedTensor, PackedTensors, numbers, read_each};
@@ -99,7 +99,7 @@ pub(super) fn write(
         source_length: header.length,
         header_length: header.bytes.len() as u64,
         body_length,
-        sum: sum(header.length, body.ok_or_else(|| damaged("the packed file was not empty"))?),
+        sum: sum(header.length, body.ok_or_else(|| damaged_error("the packed file was not empty"))?),
         sha256: sha256.to_owned(),
     };
     let mut file = to;
@@ -120,21 +120,21 @@ fn put(mut to: &File, bytes: &[u8]) -> Result<u64, WeightsError> {
 pub(super) fn open(file: &File, sha256: &str) -> Result<Model, WeightsError> {
     let mapped = Arc::new(platform::map(file).map_err(unreadable)?);
     let preamble =
-        Preamble::read(mapped.bytes()).ok_or_else(|| damaged("no packed weights of this version"))?;
+        Preamble::read(mapped.bytes()).ok_or_else(|| damaged_error("no packed weights of this version"))?;
     let body = mapped.bytes().get(PREAMBLE..).unwrap_or_default();
     if preamble.sha256 != sha256 || preamble.body_length != body.len() as u64 {
-        return Err(damaged("packed weights of another file, or of another length"));
+        return Err(damaged_error("packed weights of another file, or of another length"));
     }
     // The header is copied, so that later changes of the file cannot invalidate the checks.
     let header = usize::try_from(preamble.header_length.min(MAX_HEADER_LENGTH)).unwrap_or(usize::MAX);
-    let header = body.get(..header).ok_or_else(|| damaged("packed weights end early"))?.to_vec();
+    let header = body.get(..header).ok_or_else(|| damaged_error("packed weights end early"))?.to_vec();
     if sum(preamble.source_length, body) != preamble.sum {
-        return Err(damaged("packed weights are damaged"));
+        return Err(damaged_error("packed weights are damaged"));
     }
     let length = usize::try_from(preamble.source_length).unwrap_or(usize::MAX);
     let gguf = Gguf::read(&header, length).map_err(|unread| match unread {
         HeaderGap::Refused(error) => error,
-        HeaderGap::GoesOn => damaged("packed weights end within their header"),
+        HeaderGap::GoesOn => damaged_error("packed weights end within their header"),
     })?;
     let parts = ModelParts::read(&gguf)?;
     let tensors = tensors(&parts.extents, &mapped, PREAMBLE + header.len().next_multiple_of(ALIGNMENT))?;
@@ -151,7 +151,7 @@ fn tensors<'a>(
     for extent in extents {
         let (tensor, length) = if extent.encoding == Encoding::F32 {
             let bytes = file.bytes().get(at..).and_then(|bytes| bytes.get(..extent.length));
-            let bytes = bytes.ok_or_else(|| damaged("packed weights end early"))?;
+            let bytes = bytes.ok_or_else(|| damaged_error("packed weights end early"))?;
             (PackedTensor::Vector(numbers(bytes)), bytes.len())
         } else {
             let matrix = Matrix::in_file(extent, file, at)?;

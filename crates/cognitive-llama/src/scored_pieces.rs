@@ -8,7 +8,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::hash::BuildHasherDefault;
 
 use super::WeightsError;
-use super::gguf::{Gguf, Value, damaged, unsupported};
+use super::gguf::{Gguf, Value, damaged_error, unsupported_error};
 use super::merger::PairHasher;
 
 /// Represents a blank in the texts of tokens. In an input text it is an ordinary character and becomes bytes.
@@ -32,14 +32,14 @@ impl ScoredPieces {
     pub(super) fn read(gguf: &Gguf, tokens: usize) -> Result<Self, WeightsError> {
         // The blank is the default, so a file without the setting has it.
         if gguf.value("tokenizer.ggml.add_space_prefix") != Some(Value::Bool(false)) {
-            return Err(unsupported("unsupported vocabulary: it puts a blank before every text"));
+            return Err(unsupported_error("unsupported vocabulary: it puts a blank before every text"));
         }
         let scores = gguf.list("tokenizer.ggml.scores").filter(|scores| scores.len() == tokens);
         let scores = scores.and_then(|scores| scores.numbers());
-        let scores = scores.ok_or_else(|| damaged("the scores of the vocabulary are missing"))?;
+        let scores = scores.ok_or_else(|| damaged_error("the scores of the vocabulary are missing"))?;
         let ranks: Vec<i32> = scores.filter(|score| !score.is_nan()).map(rank).collect();
         if ranks.len() != tokens {
-            return Err(damaged("a score of the vocabulary is not a number"));
+            return Err(damaged_error("a score of the vocabulary is not a number"));
         }
         Ok(Self { numbers: HashMap::default(), ranks, single: [None; 256], longest: 0 })
     }
@@ -66,7 +66,7 @@ impl ScoredPieces {
     pub(super) fn check(&self) -> Result<(), WeightsError> {
         match self.single.iter().position(Option::is_none) {
             None => Ok(()),
-            Some(byte) => Err(unsupported(&format!("the vocabulary has no token for the byte {byte}"))),
+            Some(byte) => Err(unsupported_error(&format!("the vocabulary has no token for the byte {byte}"))),
         }
     }
 

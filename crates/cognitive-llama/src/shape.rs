@@ -4,7 +4,7 @@
 use super::WeightsError;
 use super::architectures::{self, Architecture};
 use super::attention::Heads;
-use super::gguf::{Gguf, Value, damaged, unsupported};
+use super::gguf::{Gguf, Value, damaged_error, unsupported_error};
 use super::tiles::COLUMNS;
 
 /// The limit for the context length. No model of a size that this engine computes was trained for more.
@@ -96,8 +96,8 @@ impl ShapeSettings<'_> {
 
     fn number(&self, name: &str) -> Result<usize, WeightsError> {
         let key = self.key(name);
-        let value = self.gguf.whole(&key).filter(|value| (1..1 << 24).contains(value));
-        value.ok_or_else(|| damaged(&format!("the value `{key}` is missing or out of range")))
+        let value = self.gguf.whole_number(&key).filter(|value| (1..1 << 24).contains(value));
+        value.ok_or_else(|| damaged_error(&format!("the value `{key}` is missing or out of range")))
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "a setting, given with few digits")]
@@ -109,7 +109,7 @@ impl ShapeSettings<'_> {
             Some(_) => None,
         };
         let value = value.filter(|value| value.is_finite() && *value > 0.0);
-        value.ok_or_else(|| damaged(&format!("the value `{key}` is missing or out of range")))
+        value.ok_or_else(|| damaged_error(&format!("the value `{key}` is missing or out of range")))
     }
 
     fn heads(&self, width: usize, queries: usize) -> Result<Heads, WeightsError> {
@@ -117,18 +117,22 @@ impl ShapeSettings<'_> {
         let own_width = self.gguf.value(&self.key("attention.key_length")).is_some();
         let head = if own_width { self.number("attention.key_length")? } else { width / queries };
         if (!own_width && !width.is_multiple_of(queries)) || !queries.is_multiple_of(keys) {
-            return Err(damaged("the number of heads does not divide the width"));
+            return Err(damaged_error("the number of heads does not divide the width"));
         }
         if !head.is_multiple_of(COLUMNS) || head == 0 {
-            return Err(unsupported(&format!("unsupported head width: {head} is not a multiple of 32")));
+            return Err(unsupported_error(&format!(
+                "unsupported head width: {head} is not a multiple of 32"
+            )));
         }
         if queries.checked_mul(head).is_none_or(|all| all >= 1 << 24) {
-            return Err(damaged("the heads are too wide"));
+            return Err(damaged_error("the heads are too wide"));
         }
         for name in ["rope.dimension_count", "attention.value_length"] {
             let key = self.key(name);
-            if self.gguf.whole(&key).is_some_and(|value| value != head) {
-                return Err(unsupported(&format!("the value `{key}` differs from the width of a head")));
+            if self.gguf.whole_number(&key).is_some_and(|value| value != head) {
+                return Err(unsupported_error(&format!(
+                    "the value `{key}` differs from the width of a head"
+                )));
             }
         }
         Ok(Heads { queries, keys, width: head })
@@ -139,7 +143,7 @@ impl ShapeSettings<'_> {
         match self.gguf.text(&self.key("rope.scaling.type")) {
             None | Some("none") => Ok(1.0),
             Some("linear") => Ok(1.0 / self.positive("rope.scaling.factor", None)?),
-            Some(other) => Err(unsupported(&format!("unsupported scaling of the rotation: `{other}`"))),
+            Some(other) => Err(unsupported_error(&format!("unsupported scaling of the rotation: `{other}`"))),
         }
     }
 
@@ -153,17 +157,17 @@ impl ShapeSettings<'_> {
 
     /// Refuses variants of the architecture that would be computed wrongly.
     fn refuse_variants(&self) -> Result<(), WeightsError> {
-        if self.gguf.whole(&self.key("expert_count")).is_some_and(|count| count > 0) {
-            return Err(unsupported("unsupported model: a mixture of experts"));
+        if self.gguf.whole_number(&self.key("expert_count")).is_some_and(|count| count > 0) {
+            return Err(unsupported_error("unsupported model: a mixture of experts"));
         }
         if self.gguf.value(&self.key("final_logit_softcapping")).is_some() {
-            return Err(unsupported("unsupported model: its logits are capped"));
+            return Err(unsupported_error("unsupported model: its logits are capped"));
         }
         let period = self.gguf.value(&self.key("attention.sliding_window_pattern"));
         if period.is_some()
             && period != self.architecture.local.map(|local| Value::Unsigned(local.period as u64))
         {
-            return Err(unsupported("the layers with a window are in an unknown order"));
+            return Err(unsupported_error("the layers with a window are in an unknown order"));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::WeightsError;
 use super::byte_pairs::{BytePairs, TokenNumbers, byte_of};
-use super::gguf::{Gguf, List, damaged, unsupported};
+use super::gguf::{Gguf, List, damaged_error, unsupported_error};
 use super::merger::Merger;
 use super::scored_pieces::{BLANK, ScoredPieces};
 
@@ -59,11 +59,11 @@ impl Tokenizer {
             Some("llama") => SplitMethod::Scores(ScoredPieces::read(gguf, tokens.len())?),
             other => {
                 let kind = other.unwrap_or("none");
-                return Err(unsupported(&format!("unsupported kind of vocabulary: `{kind}`")));
+                return Err(unsupported_error(&format!("unsupported kind of vocabulary: `{kind}`")));
             }
         };
         if tokens.len() == 0 || tokens.len() != kinds.len() || u32::try_from(tokens.len()).is_err() {
-            return Err(damaged("the vocabulary is incomplete"));
+            return Err(damaged_error("the vocabulary is incomplete"));
         }
         let mut tokenizer = Self {
             text: Vec::new(),
@@ -82,7 +82,8 @@ impl Tokenizer {
         match &mut tokenizer.method {
             SplitMethod::Pairs(pairs) => {
                 let merges = list(gguf, "tokenizer.ggml.merges")?;
-                let merges = merges.texts().ok_or_else(|| damaged("the merges are not a list of texts"))?;
+                let merges =
+                    merges.texts().ok_or_else(|| damaged_error("the merges are not a list of texts"))?;
                 pairs.add_merges(merges, &numbers)?;
             }
             SplitMethod::Scores(pieces) => pieces.check()?,
@@ -92,13 +93,14 @@ impl Tokenizer {
 
     /// Adds all tokens; returns the numbers of those that text can become.
     fn add_all<'a>(&mut self, tokens: List<'a>, kinds: List) -> Result<TokenNumbers<'a>, WeightsError> {
-        let texts = tokens.texts().ok_or_else(|| damaged("the vocabulary is not a list of texts"))?;
-        let kinds = kinds.whole_numbers().ok_or_else(|| damaged("the token types are not numbers"))?;
+        let texts = tokens.texts().ok_or_else(|| damaged_error("the vocabulary is not a list of texts"))?;
+        let kinds = kinds.whole_numbers().ok_or_else(|| damaged_error("the token types are not numbers"))?;
         let mut numbers = TokenNumbers::default();
         for (id, (text, kind)) in (0..).zip(texts.zip(kinds)) {
-            self.add(id, text, kind).ok_or_else(|| damaged(&format!("token {id} has no bytes")))?;
-            self.control.push(self.steers(kind));
-            let end = u32::try_from(self.text.len()).map_err(|_| damaged("the vocabulary is too long"))?;
+            self.add(id, text, kind).ok_or_else(|| damaged_error(&format!("token {id} has no bytes")))?;
+            self.control.push(self.is_control_type(kind));
+            let end =
+                u32::try_from(self.text.len()).map_err(|_| damaged_error("the vocabulary is too long"))?;
             self.ends.push(end);
             let plain = ![CONTROL, USER_DEFINED, UNUSED].contains(&kind);
             if plain && matches!(self.method, SplitMethod::Pairs(_)) {
@@ -109,7 +111,7 @@ impl Tokenizer {
     }
 
     /// Returns whether tokens of this type never come from text.
-    fn steers(&self, kind: i64) -> bool {
+    fn is_control_type(&self, kind: i64) -> bool {
         let unknown = kind == UNKNOWN && matches!(self.method, SplitMethod::Scores(_));
         kind == CONTROL || kind == UNUSED || unknown
     }
@@ -120,7 +122,7 @@ impl Tokenizer {
         if kind == CONTROL {
             self.names.insert(text.into(), id);
         }
-        if self.steers(kind) {
+        if self.is_control_type(kind) {
             self.text.extend_from_slice(text.as_bytes());
             return Some(());
         }
@@ -150,14 +152,14 @@ impl Tokenizer {
     /// Returns the token that ends a turn: the one that the file declares, or the one that ends a text. Files of Gemma
     /// declare only the second, which does not end its turns, so `<end_of_turn>` is looked up by name before it.
     fn find_end_of_turn(&self, gguf: &Gguf) -> Result<u32, WeightsError> {
-        let number = |name: &str| gguf.whole(name).and_then(|id| u32::try_from(id).ok());
+        let number = |name: &str| gguf.whole_number(name).and_then(|id| u32::try_from(id).ok());
         let scored = matches!(self.method, SplitMethod::Scores(_));
         let token = number("tokenizer.ggml.eot_token_id")
             .or_else(|| self.control("<end_of_turn>").filter(|_| scored))
             .or_else(|| number("tokenizer.ggml.eos_token_id"))
-            .ok_or_else(|| damaged("no token ends a turn"))?;
+            .ok_or_else(|| damaged_error("no token ends a turn"))?;
         if !self.is_control(token) {
-            return Err(damaged("the token that ends a turn is not a control token"));
+            return Err(damaged_error("the token that ends a turn is not a control token"));
         }
         Ok(token)
     }
@@ -252,7 +254,7 @@ impl Tokenizer {
 }
 
 fn list<'a>(gguf: &Gguf<'a>, name: &str) -> Result<List<'a>, WeightsError> {
-    gguf.list(name).ok_or_else(|| damaged(&format!("the list `{name}` is missing")))
+    gguf.list(name).ok_or_else(|| damaged_error(&format!("the list `{name}` is missing")))
 }
 
 fn contains(bytes: &[u8], part: &[u8]) -> bool {

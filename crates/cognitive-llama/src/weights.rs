@@ -6,7 +6,7 @@ use std::io::Read;
 
 use super::WeightsError;
 use super::blocks::Encoding;
-use super::gguf::{Extent, Gguf, Tensor, damaged, unreadable, unsupported};
+use super::gguf::{Extent, Gguf, Tensor, damaged_error, unreadable, unsupported_error};
 use super::shape::ModelShape;
 use super::tiles::{COLUMNS, Matrix};
 
@@ -62,7 +62,7 @@ impl ModelWeights {
         Self::build(&mut expected, shape, vocabulary)?;
         if let Some(name) = expected.0.keys().min() {
             let architecture = shape.architecture.name;
-            return Err(unsupported(&format!(
+            return Err(unsupported_error(&format!(
                 "unknown tensor for the architecture `{architecture}`: `{name}`"
             )));
         }
@@ -161,7 +161,9 @@ impl DeclaredTensors<'_> {
     fn take(&mut self, name: &str, rows: usize, columns: usize) -> Result<Encoding, WeightsError> {
         let extent = self.0.remove(name).ok_or_else(|| missing(name))?;
         if (extent.rows, extent.columns) != (rows, columns) {
-            return Err(damaged(&format!("the tensor `{name}` does not have {rows} rows of {columns}")));
+            return Err(damaged_error(&format!(
+                "the tensor `{name}` does not have {rows} rows of {columns}"
+            )));
         }
         Ok(extent.encoding)
     }
@@ -175,7 +177,7 @@ impl Tensors for DeclaredTensors<'_> {
     fn matrix(&mut self, name: &str, rows: usize, columns: usize) -> Result<Matrix, WeightsError> {
         let encoding = self.take(name, rows, columns)?;
         if !columns.is_multiple_of(COLUMNS) {
-            return Err(unsupported(&format!(
+            return Err(unsupported_error(&format!(
                 "the rows of tensor `{name}` have {columns} columns, which is not a multiple of 32"
             )));
         }
@@ -184,7 +186,7 @@ impl Tensors for DeclaredTensors<'_> {
 
     fn vector(&mut self, name: &str, length: usize) -> Result<Box<[f32]>, WeightsError> {
         if self.take(name, 1, length)? != Encoding::F32 {
-            return Err(unsupported(&format!("tensor `{name}` is not of type F32")));
+            return Err(unsupported_error(&format!("tensor `{name}` is not of type F32")));
         }
         Ok(Box::default())
     }
@@ -240,7 +242,7 @@ pub(super) fn read_each<'a>(
         buffer.clear();
         data.take(extent.length as u64).read_to_end(&mut buffer).map_err(unreadable)?;
         if buffer.len() != extent.length {
-            return Err(damaged("it ends early"));
+            return Err(damaged_error("it ends early"));
         }
         at = extent.offset + extent.length;
         let Extent { name, encoding, columns, rows, .. } = *extent;
@@ -274,5 +276,5 @@ impl Tensors for PackedTensors<'_> {
 }
 
 fn missing(name: &str) -> WeightsError {
-    damaged(&format!("the tensor `{name}` is missing"))
+    damaged_error(&format!("the tensor `{name}` is missing"))
 }

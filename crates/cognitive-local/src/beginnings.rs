@@ -137,12 +137,12 @@ pub(crate) struct PromptText<'a> {
 impl PromptText<'_> {
     /// Forgets all tokens after the common prefix with these tokens. The last token is always forgotten, because its
     /// logits are needed.
-    pub(crate) fn go_back_to(&mut self, tokens: &[u32]) {
+    pub(crate) fn rewind_to(&mut self, tokens: &[u32]) {
         let keep = common(self.tokens(), tokens).min(tokens.len().saturating_sub(1));
         self.truncate(keep);
     }
 
-    fn begun(&mut self, stop: &dyn Fn() -> bool) -> Result<&mut Box<dyn SharedReading>, FeedError> {
+    fn start(&mut self, stop: &dyn Fn() -> bool) -> Result<&mut Box<dyn SharedReading>, FeedError> {
         let read = match self.read.take() {
             Some(read) => read,
             None => self.beginnings.begin(&self.fixed, &self.weights, stop)?,
@@ -164,11 +164,11 @@ impl ModelState for PromptText<'_> {
     }
 
     fn feed(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<&[f32], FeedError> {
-        self.begun(cancelled)?.feed(tokens, cancelled)
+        self.start(cancelled)?.feed(tokens, cancelled)
     }
 
     fn likelihoods(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<f32>, FeedError> {
-        self.begun(cancelled)?.likelihoods(tokens, cancelled)
+        self.start(cancelled)?.likelihoods(tokens, cancelled)
     }
 
     fn likelihoods_of_each(
@@ -176,11 +176,11 @@ impl ModelState for PromptText<'_> {
         texts: &[Vec<u32>],
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Vec<Vec<f32>>, FeedError> {
-        self.begun(cancelled)?.likelihoods_of_each(texts, cancelled)
+        self.start(cancelled)?.likelihoods_of_each(texts, cancelled)
     }
 
     fn states(&mut self, tokens: &[u32], cancelled: &dyn Fn() -> bool) -> Result<Vec<Vec<f32>>, FeedError> {
-        self.begun(cancelled)?.states(tokens, cancelled)
+        self.start(cancelled)?.states(tokens, cancelled)
     }
 }
 
@@ -282,9 +282,9 @@ mod tests {
         let (toy, beginnings) = (Arc::new(Toy::default()), Beginnings::default());
         let mut text = beginnings.text(&tokens("module: "), &weights(&toy));
         text.feed(&tokens("one and more"), &|| false).unwrap();
-        text.go_back_to(&tokens("module: one and else"));
+        text.rewind_to(&tokens("module: one and else"));
         assert_eq!(text.tokens(), tokens("module: one and "));
-        text.go_back_to(&tokens("module: one"));
+        text.rewind_to(&tokens("module: one"));
         assert_eq!(text.tokens(), tokens("module: on"));
     }
 }

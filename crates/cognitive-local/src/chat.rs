@@ -69,7 +69,7 @@ impl ChatForm {
     }
 
     /// Returns the thinking markup for models of this form.
-    pub(crate) fn thought(self) -> ThoughtForm {
+    pub(crate) fn thought_form(self) -> ThoughtForm {
         match self {
             Self::ChatMl { thinks: true } => thought::MARKED,
             Self::ChatMl { thinks: false } | Self::Llama3 | Self::Gemma => thought::PROSE,

@@ -48,20 +48,20 @@ impl ChoiceConfidence {
         match &mut self.label {
             Some((value, product)) if *value == place.values() => *product *= probability,
             _ => {
-                self.weakest = self.least();
+                self.weakest = self.least_confidence();
                 self.label = Some((place.values(), probability));
             }
         }
     }
 
-    fn least(&self) -> Option<f64> {
+    fn least_confidence(&self) -> Option<f64> {
         let current = self.label.map(|(_, product)| product);
         [self.weakest, current].into_iter().flatten().min_by(f64::total_cmp)
     }
 
     /// Returns the number to write, with two decimals, and its source.
-    pub(crate) fn measured(&self) -> Option<(String, &'static str)> {
-        let (value, source) = match (self.decided, self.least()) {
+    pub(crate) fn number_text(&self) -> Option<(String, &'static str)> {
+        let (value, source) = match (self.decided, self.least_confidence()) {
             (Some((decided, true)), _) => (decided, DECISIONS),
             (Some((decided, false)), _) => (decided, PLAIN_DECISIONS),
             (None, Some(least)) => (least, LABELS),
@@ -91,25 +91,25 @@ mod tests {
         confidence.note(&at(r#"{"data":{"a":"x"#), true, 0.5);
         confidence.note(&at(r#"{"data":{"a":"xy","b":"#), true, 0.8);
         confidence.note(&at(r#"{"data":{"a":"xy","b":"z","c":"words"#), false, 0.01);
-        assert_eq!(confidence.measured(), Some(("0.45".to_owned(), LABELS)));
+        assert_eq!(confidence.number_text(), Some(("0.45".to_owned(), LABELS)));
     }
 
     #[test]
     fn without_labels_it_is_the_mean_of_all_choices_in_data() {
         let mut confidence = ChoiceConfidence::default();
-        assert_eq!(confidence.measured(), None);
+        assert_eq!(confidence.number_text(), None);
         confidence.note(&at(r#"{"data":{"t":""#), false, 0.9);
         confidence.note(&at(r#"{"data":{"t":"a"#), false, 0.4);
         confidence.note(&at(r#"{"data":{},"meta":{"risk":"#), true, 0.001);
-        assert_eq!(confidence.measured(), Some(("0.6".to_owned(), TOKENS)));
+        assert_eq!(confidence.number_text(), Some(("0.6".to_owned(), TOKENS)));
     }
 
     #[test]
     fn nothing_is_certain() {
         let mut confidence = ChoiceConfidence::default();
         confidence.note(&at(r#"{"data":{"a":"#), true, 1.0);
-        assert_eq!(confidence.measured().unwrap().0, "0.99");
+        assert_eq!(confidence.number_text().unwrap().0, "0.99");
         confidence.note(&at(r#"{"data":{"a":1,"b":"#), true, 0.0);
-        assert_eq!(confidence.measured().unwrap().0, "0.01");
+        assert_eq!(confidence.number_text().unwrap().0, "0.01");
     }
 }

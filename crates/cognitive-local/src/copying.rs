@@ -111,7 +111,7 @@ impl CopySource {
             let is_after_text = before.is_some_and(|before: char| !before.is_whitespace());
             let ends = if whole { letter.is_none() } else { between_words && is_after_text };
             // A JSON string cannot contain a raw line break, so no piece spans two texts.
-            let written = letter.map_or_else(|| b"\n".to_vec(), escaped);
+            let written = letter.map_or_else(|| b"\n".to_vec(), escape);
             for (index, byte) in written.into_iter().enumerate() {
                 self.bytes.push(byte);
                 self.begins.push(begins && index == 0);
@@ -129,7 +129,7 @@ impl CopySource {
     }
 
     /// Returns whether `bytes` continue the piece from here, or end it with a quote.
-    fn goes_on(&self, from: usize, bytes: &[u8], mut is_empty: bool) -> bool {
+    fn continues_with(&self, from: usize, bytes: &[u8], mut is_empty: bool) -> bool {
         for (at, byte) in (from..).zip(bytes) {
             match self.bytes.get(at) {
                 Some(here) if here == byte => is_empty = false,
@@ -162,7 +162,7 @@ impl CopySource {
                 Some([]) | None => true,
                 Some(rest @ [first, ..]) => {
                     firsts.binary_search(first).is_ok()
-                        && ways.iter().any(|at| self.goes_on(*at, rest, written.is_empty()))
+                        && ways.iter().any(|at| self.continues_with(*at, rest, written.is_empty()))
                 }
             };
             let is_end = bytes.get(pending.len()) == Some(&b'"') && !written.ends_with(b"\\");
@@ -203,7 +203,7 @@ fn may_begin(letter: char) -> bool {
 }
 
 /// Returns a character as written in a JSON string.
-fn escaped(letter: char) -> Vec<u8> {
+fn escape(letter: char) -> Vec<u8> {
     let quoted = Value::from(letter.to_string()).to_string();
     quoted.get(1..quoted.len() - 1).unwrap_or_default().as_bytes().to_vec()
 }

@@ -134,12 +134,12 @@ impl Composer<'_> {
             if stop() {
                 return Err(Halt::Stopped);
             }
-            let forced = self.walk.forced()?;
+            let forced = self.walk.forced_tokens()?;
             self.emit(&forced);
             if self.walk.is_over() {
                 return Ok(());
             }
-            let here = self.here();
+            let here = self.cursor();
             if self.write_confidence(&here)? {
                 continue;
             }
@@ -160,7 +160,7 @@ impl Composer<'_> {
     }
 
     /// Returns the place after the pending bytes of the grammar.
-    fn here(&mut self) -> JsonCursor {
+    fn cursor(&mut self) -> JsonCursor {
         let mut here = self.place.clone();
         here.advance(self.walk.pending());
         here
@@ -184,7 +184,7 @@ impl Composer<'_> {
             return Ok(false);
         }
         self.offered_confidence = true;
-        let Some((number, source)) = self.confidence.measured() else { return Ok(false) };
+        let Some((number, source)) = self.confidence.number_text() else { return Ok(false) };
         let fits = self.walk.explore(|steps| shortest_ending::fits(steps, &number)).unwrap_or(false);
         if fits {
             let bytes = [self.walk.pending(), number.as_bytes()].concat();
@@ -200,7 +200,7 @@ impl Composer<'_> {
         if !matches!(here.now(), NextText::Member | NextText::Next) {
             return Ok(false);
         }
-        let known = self.shape.named(here);
+        let known = self.shape.listed_members(here);
         let decisions = self.order.decisions;
         let is_left_out = |name: &str| {
             let above = here.path().count().saturating_sub(1);
@@ -224,7 +224,7 @@ impl Composer<'_> {
         let Some(item) = here.item() else { return Ok(false) };
         let above = here.path().count().saturating_sub(1);
         let is_decided = |item: usize| {
-            self.order.decisions.has_below(here.words().take(above).chain([item.to_string().into()]))
+            self.order.decisions.has_item_decision(here.words().take(above).chain([item.to_string().into()]))
         };
         if !is_decided(item) {
             return Ok(false);
@@ -248,9 +248,9 @@ impl Composer<'_> {
             return Ok(false);
         }
         self.offered = Some(here.values());
-        let Some(value) = self.decided(here) else { return Ok(false) };
+        let Some(value) = self.decided_value(here) else { return Ok(false) };
         // Some of it may already be pending.
-        let written = here.written();
+        let written = here.raw_string();
         let rest = match here.now() {
             NextText::String => {
                 value.strip_prefix('"').and_then(|text| text.as_bytes().strip_prefix(written))
@@ -271,14 +271,17 @@ impl Composer<'_> {
 
     /// Returns the value at this place as JSON, if it is decided. If decisions were made, the module succeeded, so `ok`
     /// is true.
-    fn decided(&self, here: &JsonCursor) -> Option<String> {
+    fn decided_value(&self, here: &JsonCursor) -> Option<String> {
         if is_ok(here) {
             return Some("true".to_owned());
         }
         let decisions = self.order.decisions;
         let value = match decisions.at(here.words()) {
             Some(decision) => decision.value.clone()?,
-            None => say::sentence(self.shape.said(here).filter(|_| !self.written.closed)?, decisions)?,
+            None => say::sentence(
+                self.shape.sentence_templates(here).filter(|_| !self.written.closed)?,
+                decisions,
+            )?,
         };
         Some(serde_json::Value::from(value).to_string())
     }
@@ -322,7 +325,7 @@ impl Composer<'_> {
             return Ok(false);
         }
         let labels = if self.can_ask { Labels::Model } else { Labels::Shortest };
-        let confidence = self.confidence.measured();
+        let confidence = self.confidence.number_text();
         let number = confidence.as_ref().map(|(number, _)| number.as_str());
         let pending = self.walk.pending().len();
         let plan = shortest_ending::plan(&mut self.walk, &self.place, self.shape, number, labels);
@@ -414,7 +417,7 @@ impl Composer<'_> {
     fn parts(&mut self, mask: &SimpleVob, here: &JsonCursor) -> Option<CopyTokens> {
         let member = self.shape.copied_from(here)?;
         let pending = self.walk.pending();
-        self.copies.texts(member)?.parts(mask, here.written(), pending, self.order.vocabulary)
+        self.copies.texts(member)?.parts(mask, here.raw_string(), pending, self.order.vocabulary)
     }
 
     /// Writes `true` instead of a token that starts another word, if the grammar allows it.

@@ -53,7 +53,7 @@ impl JsonCursor {
     }
 
     /// The missing bytes of an escape sequence, and of a character.
-    pub(crate) fn unfinished(&self) -> (u8, u8) {
+    pub(crate) fn missing_bytes(&self) -> (u8, u8) {
         (self.escape, self.tail)
     }
 
@@ -68,7 +68,7 @@ impl JsonCursor {
     }
 
     /// The raw string so far, without its quotes; only while it is being written.
-    pub(crate) fn written(&self) -> &[u8] {
+    pub(crate) fn raw_string(&self) -> &[u8] {
         &self.text
     }
 
@@ -138,7 +138,7 @@ impl JsonCursor {
                 return;
             }
             (0, b'\\') => self.escape = 1,
-            (0, _) => self.tail = tail_after(byte, self.tail),
+            (0, _) => self.tail = missing_bytes_after(byte, self.tail),
             (1, b'u') => self.escape = 4,
             (left, _) => self.escape = left - 1,
         }
@@ -193,7 +193,7 @@ impl JsonCursor {
 }
 
 /// Returns the number of bytes of a character that are missing after `byte`.
-fn tail_after(byte: u8, missing: u8) -> u8 {
+fn missing_bytes_after(byte: u8, missing: u8) -> u8 {
     match byte {
         0x80..=0xBF => missing.saturating_sub(1),
         0xC0..=0xDF => 1,
@@ -233,7 +233,7 @@ mod tests {
     fn quotes_inside_strings_end_nothing() {
         assert_eq!(after(r#"{"a":"x\""#).now(), NextText::String);
         assert_eq!(after(r#"{"a":"x\\""#).now(), NextText::Next);
-        assert_eq!(after(r#"{"a":"\u00"#).unfinished(), (2, 0));
+        assert_eq!(after(r#"{"a":"\u00"#).missing_bytes(), (2, 0));
         assert_eq!(after(r#"{"a":"\u0022"#).now(), NextText::String);
     }
 
@@ -249,6 +249,6 @@ mod tests {
     fn half_a_character_is_known() {
         let mut place = after(r#"{"a":"x"#);
         place.advance(&[0xE4, 0xBD]);
-        assert_eq!(place.unfinished(), (0, 1));
+        assert_eq!(place.missing_bytes(), (0, 1));
     }
 }

@@ -90,7 +90,7 @@ impl EmbeddedProvider {
             path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
         let (path, kept, file) = (path.to_owned(), path.to_owned(), stamp(path));
         let mut model = Self::new(&name, move || {
-            Ok(together(weights_hash::open(&path, &*witness).map_err(OpenError::Load)?))
+            Ok(batching(weights_hash::open(&path, &*witness).map_err(OpenError::Load)?))
         });
         (model.file, model.path) = (file, Some(kept));
         Ok(model)
@@ -101,7 +101,7 @@ impl EmbeddedProvider {
     pub fn from_static(name: &str, bytes: &'static [u8], sha256: &'static str) -> Self {
         Self::new(name, move || {
             let model = Model::from_bytes(bytes).map_err(OpenError::Load)?;
-            Ok(together(model.with_sha256(sha256)))
+            Ok(batching(model.with_sha256(sha256)))
         })
     }
 
@@ -133,7 +133,7 @@ impl EmbeddedProvider {
 
     /// Returns the provider with another name.
     #[must_use]
-    pub fn named(mut self, name: &str) -> Self {
+    pub fn with_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.model);
         Arc::make_mut(&mut self.worker).rename(name);
         self
@@ -173,7 +173,7 @@ impl EmbeddedProvider {
 }
 
 /// Creates a model that reads the texts of all requests in batches, with all cores.
-fn together(model: Model) -> Arc<dyn LanguageModel> {
+fn batching(model: Model) -> Arc<dyn LanguageModel> {
     Arc::new(Ensemble::new(Arc::new(model), cores()))
 }
 
@@ -228,7 +228,7 @@ impl Provider for EmbeddedProvider {
         Some(Destination { model: Some(self.model.clone()), address: None })
     }
 
-    fn stays_here(&self) -> bool {
+    fn is_local(&self) -> bool {
         true
     }
 
@@ -249,7 +249,7 @@ impl Provider for EmbeddedProvider {
             let worker = Arc::clone(&self.worker);
             let work: Arc<Work> = Arc::new(move |job, queue| worker.serve(job, queue));
             self.queue.push(job, &work)?;
-            sink.bound(call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar));
+            sink.decode_mode(call.schema.as_ref().map_or(DecodeMode::JsonMode, |_| DecodeMode::Grammar));
             while let Some(report) = inbox.recv().await {
                 match report {
                     WorkerReport::Piece(text) => sink.piece(&text),

@@ -84,7 +84,7 @@ struct WorkLine {
 impl WorkLine {
     /// Returns the number of running requests with a caller. The place of a gone caller is free at once, although its
     /// worker notices only at the next token.
-    fn busy(&self) -> usize {
+    fn busy_workers(&self) -> usize {
         self.running.iter().filter(|gone| !gone.load(Ordering::Relaxed)).count()
     }
 }
@@ -97,7 +97,7 @@ impl Queue {
     /// Appends a request. Starts a worker for it if all are busy and the limit allows another one.
     pub(crate) fn push(self: &Arc<Self>, job: Job, work: &Arc<Work>) -> Result<(), ProviderError> {
         let room = self.limits.at_once.max(1).saturating_add(self.limits.waiting);
-        let is_full = |line: &WorkLine| line.jobs.len() + line.busy() >= room;
+        let is_full = |line: &WorkLine| line.jobs.len() + line.busy_workers() >= room;
         let mut line = self.line.lock();
         if is_full(&line) {
             line.sweep();
@@ -153,7 +153,7 @@ impl Queue {
     }
 
     /// Returns a worker to the queue, and records the duration of the answer if there was one.
-    fn take_back(&self, job: &Job, took: Option<Duration>) {
+    fn return_worker(&self, job: &Job, took: Option<Duration>) {
         let mut line = self.line.lock();
         line.idle += 1;
         line.running.retain(|other| !Arc::ptr_eq(other, &job.cancelled));
@@ -181,7 +181,7 @@ fn start(queue: Arc<Queue>, work: Arc<Work>) -> Result<(), ProviderError> {
     let body = move || {
         while let Some(job) = queue.next() {
             if job.is_cancelled() {
-                queue.take_back(&job, None);
+                queue.return_worker(&job, None);
                 continue;
             }
             let began = Instant::now();
@@ -190,7 +190,7 @@ fn start(queue: Arc<Queue>, work: Arc<Work>) -> Result<(), ProviderError> {
                 || Err(ProviderError::Unexpected("the embedded model failed unexpectedly".to_owned()));
             let is_answer = outcome.as_ref().is_ok_and(Result::is_ok);
             // Before the end is reported, so that the place is free when the caller receives it.
-            queue.take_back(&job, is_answer.then(|| began.elapsed()));
+            queue.return_worker(&job, is_answer.then(|| began.elapsed()));
             job.report(WorkerReport::End(outcome.unwrap_or_else(|_| broken())));
         }
     };

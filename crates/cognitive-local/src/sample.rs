@@ -114,7 +114,7 @@ impl Sampler {
         Self {
             temperature,
             dice: TokenRandom::new(seed),
-            kernel: Kernel::best(),
+            kernel: Kernel::fastest(),
             recent: [0; WINDOW],
             written: 0,
             counts: vec![0; vocabulary],
@@ -191,7 +191,7 @@ impl Sampler {
                     if *logit > bar {
                         let is_repeated = manner == SamplingMode::Prose
                             && counts.get(token as usize).is_some_and(|count| *count > 0);
-                        let logit = if is_repeated { penalised(*logit) } else { *logit };
+                        let logit = if is_repeated { penalise(*logit) } else { *logit };
                         bar = insert(&mut best.list, &mut best.count, (logit, token));
                     }
                 }
@@ -248,13 +248,13 @@ impl Sampler {
 pub(crate) fn mass(logits: &[f32], allowed: &SimpleVob) -> f32 {
     let finite = logits.iter().copied().filter(|logit| logit.is_finite());
     let highest = finite.fold(f32::NEG_INFINITY, f32::max);
-    let kernel = Kernel::best();
+    let kernel = Kernel::fastest();
     let mut sum = 0.0;
     each_block(logits, allowed, |_, block| sum += sum_of_powers(kernel, block, highest));
     sum
 }
 
-fn penalised(logit: f32) -> f32 {
+fn penalise(logit: f32) -> f32 {
     if logit > 0.0 { logit / REPETITION_PENALTY } else { logit * REPETITION_PENALTY }
 }
 

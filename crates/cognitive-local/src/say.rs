@@ -14,13 +14,13 @@ const CLEAR: f64 = 0.8;
 /// Returns the first template that can be filled. `forms` is one text or a list of texts.
 pub(crate) fn sentence(forms: &Value, decisions: &Decisions) -> Option<String> {
     match forms {
-        Value::String(form) => filled(form, decisions),
-        Value::Array(forms) => forms.iter().find_map(|form| filled(form.as_str()?, decisions)),
+        Value::String(form) => fill_template(form, decisions),
+        Value::Array(forms) => forms.iter().find_map(|form| fill_template(form.as_str()?, decisions)),
         _ => None,
     }
 }
 
-fn filled(form: &str, decisions: &Decisions) -> Option<String> {
+fn fill_template(form: &str, decisions: &Decisions) -> Option<String> {
     let mut text = String::new();
     let mut rest = form;
     while let Some((before, after)) = rest.split_once('{') {
@@ -34,12 +34,12 @@ fn filled(form: &str, decisions: &Decisions) -> Option<String> {
 }
 
 fn meaning(name: &str, decisions: &Decisions) -> Option<String> {
-    if let Some(decision) = decisions.named(name) {
+    if let Some(decision) = decisions.at_path(name) {
         return decision.value.clone();
     }
     let part = name.rsplit_once('.');
     if let Some((of, part)) = part
-        && let Some(decision) = decisions.named(of)
+        && let Some(decision) = decisions.at_path(of)
     {
         return match part {
             "next" => decision.next.clone(),
@@ -51,7 +51,7 @@ fn meaning(name: &str, decisions: &Decisions) -> Option<String> {
         Some((of, "missing")) => (of, true),
         _ => (name, false),
     };
-    let mut below = decisions.below(of).peekable();
+    let mut below = decisions.below_path(of).peekable();
     below.peek()?;
     let names =
         below.filter(|decision| decision.value.is_none() == is_missing).filter_map(|it| it.path.last());

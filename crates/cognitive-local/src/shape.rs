@@ -27,7 +27,7 @@ impl<'a> SchemaParts<'a> {
         let nodes = self.at(place);
         let mut values: Vec<String> = Vec::new();
         for node in &nodes {
-            let Some(listed) = listed(node) else { return false };
+            let Some(listed) = listed_values(node) else { return false };
             values.extend(listed);
         }
         values.sort_unstable();
@@ -42,17 +42,19 @@ impl<'a> SchemaParts<'a> {
 
     /// Returns the members of the object at this place whose names are listed in the input, in the order of the
     /// grammar. Each comes with the member of the input that lists it.
-    pub(crate) fn named(self, place: &JsonCursor) -> Vec<(&'a str, &'a str)> {
+    pub(crate) fn listed_members(self, place: &JsonCursor) -> Vec<(&'a str, &'a str)> {
         let above = place.path().count().saturating_sub(1);
-        let objects =
-            self.along(place, above).into_iter().filter_map(|node| node.get("properties")?.as_object());
+        let objects = self
+            .schemas_along(place, above)
+            .into_iter()
+            .filter_map(|node| node.get("properties")?.as_object());
         let origin =
             |(name, node): (&'a String, &'a Value)| Some((name.as_str(), node.get(NAMES)?.as_str()?));
         objects.flatten().filter_map(origin).collect()
     }
 
     /// Returns the templates of the sentence at this place, if it is about decisions.
-    pub(crate) fn said(self, place: &JsonCursor) -> Option<&'a Value> {
+    pub(crate) fn sentence_templates(self, place: &JsonCursor) -> Option<&'a Value> {
         self.common(place, SAY)
     }
 
@@ -68,21 +70,21 @@ impl<'a> SchemaParts<'a> {
     }
 
     /// Returns the required members of an object at this place, in the order of the grammar.
-    pub(crate) fn required(self, place: &JsonCursor) -> Vec<&'a str> {
+    pub(crate) fn required_members(self, place: &JsonCursor) -> Vec<&'a str> {
         let above = place.path().count().saturating_sub(1);
-        let lists = self.along(place, above).into_iter().filter_map(|node| node.get("required"));
+        let lists = self.schemas_along(place, above).into_iter().filter_map(|node| node.get("required"));
         lists.filter_map(Value::as_array).flatten().filter_map(Value::as_str).collect()
     }
 
     fn at(self, place: &JsonCursor) -> Vec<&'a Value> {
-        self.along(place, usize::MAX)
+        self.schemas_along(place, usize::MAX)
     }
 
     /// Returns the schemas at the end of the first `steps` steps: several if there is a choice.
-    fn along(self, place: &JsonCursor, steps: usize) -> Vec<&'a Value> {
+    fn schemas_along(self, place: &JsonCursor, steps: usize) -> Vec<&'a Value> {
         let mut nodes = branches(self.schema);
         for step in place.path().take(steps) {
-            let name = step.map(unescaped);
+            let name = step.map(unescape);
             let below = nodes.into_iter().flat_map(|node| match &name {
                 Some(name) => member(node, name).into_iter().collect(),
                 None => items(node),
@@ -119,7 +121,7 @@ fn branches(schema: &Value) -> Vec<&Value> {
 }
 
 /// Returns the values that a schema lists; `None` if it is open. `null` does not count as a choice.
-fn listed(node: &Value) -> Option<Vec<String>> {
+fn listed_values(node: &Value) -> Option<Vec<String>> {
     if let Some(values) = node.get("enum").and_then(Value::as_array) {
         return Some(values.iter().map(Value::to_string).collect());
     }
@@ -133,7 +135,7 @@ fn listed(node: &Value) -> Option<Vec<String>> {
     }
 }
 
-fn unescaped(name: &[u8]) -> String {
+fn unescape(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     if !name.contains('\\') {
         return name.into_owned();
@@ -179,7 +181,7 @@ mod tests {
     fn required_names_belong_to_the_object_that_is_open() {
         let schema = json!({ "properties": { "a\"b": { "required": ["x", "y"] } }, "required": ["a\"b"] });
         let shape = SchemaParts::new(&schema);
-        assert_eq!(shape.required(&at("{")), ["a\"b"]);
-        assert_eq!(shape.required(&at(r#"{"a\"b":{"#)), ["x", "y"]);
+        assert_eq!(shape.required_members(&at("{")), ["a\"b"]);
+        assert_eq!(shape.required_members(&at(r#"{"a\"b":{"#)), ["x", "y"]);
     }
 }

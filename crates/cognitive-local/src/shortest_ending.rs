@@ -122,8 +122,8 @@ impl ClosingWriter<'_, '_, '_> {
 
     fn step(&mut self) -> bool {
         match self.place.now() {
-            NextText::String | NextText::Name => self.rest(Word::Text),
-            NextText::Scalar => self.rest(Word::Scalar) && self.one_of(b"}],"),
+            NextText::String | NextText::Name => self.write_remainder(Word::Text),
+            NextText::Scalar => self.write_remainder(Word::Scalar) && self.one_of(b"}],"),
             NextText::Value => self.given_confidence() || self.one_of(b"]") || self.value(),
             NextText::Member => self.one_of(b"}") || self.member() || self.one_of(b"\""),
             NextText::Colon => self.one_of(b":"),
@@ -157,7 +157,7 @@ impl ClosingWriter<'_, '_, '_> {
 
     /// Writes the next required member.
     fn member(&mut self) -> bool {
-        let required = self.shape.required(&self.place);
+        let required = self.shape.required_members(&self.place);
         required.into_iter().any(|name| self.put(format!("{}:", serde_json::Value::from(name)).as_bytes()))
     }
 
@@ -182,8 +182,8 @@ impl ClosingWriter<'_, '_, '_> {
         }
     }
 
-    fn rest(&mut self, word: Word) -> bool {
-        let (escape, tail) = self.place.unfinished();
+    fn write_remainder(&mut self, word: Word) -> bool {
+        let (escape, tail) = self.place.missing_bytes();
         let found = search(self.steps, word, WordNode { escape, tail, ..WordNode::ROOT });
         found.is_some_and(|bytes| self.put(&bytes))
     }
@@ -231,7 +231,7 @@ fn search(steps: &mut Steps<'_, '_>, word: Word, root: WordNode) -> Option<Vec<u
     let mut path = Vec::new();
     let mut next = 0;
     while let Some(node) = nodes.get(next).copied() {
-        way_to(&nodes, next, &mut path);
+        find_path(&nodes, next, &mut path);
         if !steps.push_all(&path) {
             return None;
         }
@@ -257,7 +257,7 @@ fn search(steps: &mut Steps<'_, '_>, word: Word, root: WordNode) -> Option<Vec<u
     None
 }
 
-fn way_to(nodes: &[WordNode], index: usize, path: &mut Vec<u8>) {
+fn find_path(nodes: &[WordNode], index: usize, path: &mut Vec<u8>) {
     path.clear();
     let mut node = nodes.get(index);
     while let Some(here) = node.filter(|node| node.depth > 0) {

@@ -59,7 +59,7 @@ impl TextMemory {
 
     /// The number of waiting requests.
     #[cfg(test)]
-    pub(crate) fn waiting(&self) -> usize {
+    pub(crate) fn waiting_requests(&self) -> usize {
         self.taken.lock().line.len()
     }
 }

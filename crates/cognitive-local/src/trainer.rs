@@ -32,7 +32,7 @@ impl EmbeddedProvider {
         let weights = &tools.weights;
         let grammar = tools.guide.grammar(&plan.contract.schema);
         let grammar = grammar.map_err(|refusal| ProviderError::Unsupported(refusal.to_string()))?;
-        if !Decisions::are_wanted(&grammar.schema) {
+        if !Decisions::are_requested(&grammar.schema) {
             let why = "the schema has no `x-decide`, so there is no decision to train";
             return Err(ProviderError::Unsupported(why.to_owned()));
         }

@@ -20,7 +20,7 @@ pub trait KnownHashes: Send + Sync {
     fn confirm(&self, file: &File, sha256: &str) -> Result<(), String>;
 
     /// Returns the store of packed weights; `None` if every process uses its own copy.
-    fn packed(&self) -> Option<&dyn PackedWeights> {
+    fn packed_weights(&self) -> Option<&dyn PackedWeights> {
         None
     }
 }
@@ -58,13 +58,13 @@ pub(crate) fn open(path: &Path, witness: &dyn KnownHashes) -> Result<Model, Weig
     let mut file = File::open(path).map_err(unreadable)?;
     let length = file.metadata().map_err(unreadable)?.len();
     let mut recalled = witness.recall(&file);
-    if let Some(packed) = witness.packed() {
+    if let Some(packed) = witness.packed_weights() {
         let sha256 = match recalled {
             Some(sha256) => sha256,
             None => digest(&file).map_err(unreadable)?,
         };
         witness.confirm(&file, &sha256).map_err(WeightsError::Damaged)?;
-        if let Some(model) = shared(&file, length, &sha256, witness, packed) {
+        if let Some(model) = load_shared(&file, length, &sha256, witness, packed) {
             return Ok(model.with_sha256(&sha256));
         }
         file.rewind().map_err(unreadable)?;
@@ -85,7 +85,7 @@ pub(crate) fn open(path: &Path, witness: &dyn KnownHashes) -> Result<Model, Weig
 }
 
 /// Returns the model from packed weights that other processes also use. Packs them if they do not exist yet.
-fn shared(
+fn load_shared(
     mut file: &File,
     length: u64,
     sha256: &str,

@@ -60,7 +60,7 @@ pub(crate) struct LoadedModel {
 impl LoadedModel {
     /// The number of requests that wait for memory.
     pub(crate) fn waiting_for_room(&self) -> usize {
-        self.room.waiting()
+        self.room.waiting_requests()
     }
 }
 
@@ -105,7 +105,7 @@ impl LocalWorker {
         if job.is_late() {
             return Err(ProviderError::Timeout);
         }
-        let answer = match job.call.schema.as_deref().and_then(broken_promise) {
+        let answer = match job.call.schema.as_deref().and_then(unenforced_parts) {
             // Checked before the weights are loaded, because it does not depend on them.
             Some(why) => Err(ProviderError::Unsupported(why)),
             None => {
@@ -164,8 +164,8 @@ impl JobRun<'_> {
         let mut text = self.tools.beginnings.text(fixed, &self.tools.weights);
         let thought = match thought {
             Some(limit) => {
-                prompt = chat::prompt(call, &marks.with_opening(form.thought().opening));
-                Some(self.think(&mut text, form.thought(), &mut prompt, limit)?)
+                prompt = chat::prompt(call, &marks.with_opening(form.thought_form().opening));
+                Some(self.think(&mut text, form.thought_form(), &mut prompt, limit)?)
             }
             None => None,
         };
@@ -210,7 +210,7 @@ impl JobRun<'_> {
             temperature: self.job.call.temperature,
             seed: self.seed(),
         };
-        text.go_back_to(&prompt.tokens);
+        text.rewind_to(&prompt.tokens);
         let thought = thought::think(text, &request, &|| self.must_stop());
         let thought = thought.map_err(|halt| self.failure(halt))?;
         prompt.tokens.extend_from_slice(&thought.tokens);
@@ -220,7 +220,7 @@ impl JobRun<'_> {
     /// Makes the decisions of the contract, and returns them with the number of tokens read. If the text does not fit,
     /// the decisions are left to the writer.
     fn decide(&self, grammar: &Grammar, marks: &TurnMarks<'_>) -> Result<(Decisions, usize), Halt> {
-        if !Decisions::are_wanted(&grammar.schema) {
+        if !Decisions::are_requested(&grammar.schema) {
             return Ok((Decisions::default(), 0));
         }
         let (call, weights) = (&self.job.call, &self.tools.weights);
@@ -295,7 +295,7 @@ impl JobRun<'_> {
             temperature: self.job.call.temperature,
             seed,
         };
-        reading.go_back_to(&task.prompt.tokens);
+        reading.rewind_to(&task.prompt.tokens);
         compose(reading, &order, &|| self.must_stop(), out)
     }
 
@@ -333,7 +333,7 @@ impl JobRun<'_> {
 }
 
 /// Describes the parts of a contract that the grammar cannot enforce, if there are any.
-fn broken_promise(lowered: &ProviderSchema) -> Option<String> {
+fn unenforced_parts(lowered: &ProviderSchema) -> Option<String> {
     let first = lowered.gaps().next()?;
     let path = if first.path.is_empty() { "/" } else { &first.path };
     let others = match lowered.gaps().count() - 1 {

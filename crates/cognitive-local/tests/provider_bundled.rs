@@ -114,7 +114,7 @@ async fn outcome(host: &Host, request: RunRequest) -> Option<String> {
 
 async fn runs(count: usize, budget: Option<u64>) {
     let Some(path) = weights() else { return };
-    let host = host(EmbeddedProvider::open(&path).unwrap().named("smollm2-135m-instruct-q4_1"));
+    let host = host(EmbeddedProvider::open(&path).unwrap().with_name("smollm2-135m-instruct-q4_1"));
     let (texts, began) = (inputs(), Instant::now());
     let mut codes = Vec::new();
     for number in 0..count {
@@ -160,7 +160,7 @@ async fn the_real_model_repeats_itself_exactly_and_reads_instructions_once() {
 async fn eight_real_requests_at_once_all_finish() {
     let Some(path) = weights() else { return };
     let name = "smollm2-135m-instruct-q4_1";
-    let host = Arc::new(host(EmbeddedProvider::open(&path).unwrap().named(name).for_server()));
+    let host = Arc::new(host(EmbeddedProvider::open(&path).unwrap().with_name(name).for_server()));
     let tasks: Vec<_> = (0..8)
         .map(|number| {
             let host = Arc::clone(&host);

@@ -60,14 +60,14 @@ impl ToolRunner {
             let name = cognitive_contract::text::cut(&request.name, 128);
             return Err(ErrorData::invalid_params(format!("unknown tool: `{name}`"), None));
         }
-        let Some(tool) = SearchTool::named(&request.name) else {
+        let Some(tool) = SearchTool::from_name(&request.name) else {
             let (module, input) = (request.name.into_owned(), RunInput::Json(Value::Object(arguments)));
             return Ok(self.run(module, input, ToolWording::Modules, context).await);
         };
         match tool {
             SearchTool::List => {
                 let (backend, offer) = (Arc::clone(&self.backend), Arc::clone(offer));
-                let work = move || Ok(search_tools::list(offer.listed(backend.host()), &arguments));
+                let work = move || Ok(search_tools::list(offer.listed_modules(backend.host()), &arguments));
                 Ok(self.run_blocking(work).await.into())
             }
             SearchTool::Info => {
@@ -81,14 +81,14 @@ impl ToolRunner {
                 let backend = Arc::clone(&self.backend);
                 let work = move || {
                     let name = module_named(&arguments)?;
-                    search_tools::offered(&*backend, name).map(drop).or_else(known_though_broken)?;
+                    search_tools::find_offered(&*backend, name).map(drop).or_else(accept_invalid)?;
                     backend.findings(name)
                 };
                 Ok(self.run_blocking(work).await.into())
             }
             SearchTool::Run => match run_arguments(arguments) {
                 Ok((module, input)) => Ok(self.run(module, input, ToolWording::Search, context).await),
-                Err(failure) => Ok(refused(failure, ToolWording::Search).into()),
+                Err(failure) => Ok(refuse(failure, ToolWording::Search).into()),
             },
         }
     }
@@ -112,8 +112,8 @@ impl ToolRunner {
             Err(_) => Err(broken()),
         };
         match outcome {
-            Ok(found) => result::of_value(found, false),
-            Err(failure) => refused(failure, ToolWording::Search),
+            Ok(found) => result::value_result(found, false),
+            Err(failure) => refuse(failure, ToolWording::Search),
         }
     }
 
@@ -127,9 +127,9 @@ impl ToolRunner {
     ) -> CallToolResponse {
         let admission = match self.backend.admit(&context.extensions).await {
             Ok(admission) => admission,
-            Err(failure) => return refused(failure, wording).into(),
+            Err(failure) => return refuse(failure, wording).into(),
         };
-        let result = move |envelope: &Envelope| result::of_envelope(envelope, wording);
+        let result = move |envelope: &Envelope| result::envelope_result(envelope, wording);
         let (sink, stage) = StageSink::new();
         let knows_tasks = context.client_capabilities().is_some_and(|known| known.supports_tasks());
         let (cancel, cancelled) = watch::channel(false);
@@ -159,7 +159,7 @@ impl ToolRunner {
             let _ = answered.send(run.await);
         });
         tokio::select! {
-            envelope = &mut answer => return result(&or_aborted(envelope)).into(),
+            envelope = &mut answer => return result(&unless_aborted(envelope)).into(),
             () = heard => {}
             () = tokio::time::sleep(self.task_after) => {}
         }
@@ -168,7 +168,7 @@ impl ToolRunner {
         let task = self.tasks.spawn(options, |task| {
             Box::pin(async move {
                 tokio::select! {
-                    envelope = &mut answer => return Ok(result(&or_aborted(envelope))),
+                    envelope = &mut answer => return Ok(result(&unless_aborted(envelope))),
                     () = task.cancelled() => {}
                 }
                 cancel.send_replace(true);
@@ -196,11 +196,11 @@ async fn one_run(
     options.remote = true;
     let found = {
         let (backend, name) = (Arc::clone(&backend), name.clone());
-        tokio::task::spawn_blocking(move || search_tools::offered(&*backend, &name)).await
+        tokio::task::spawn_blocking(move || search_tools::find_offered(&*backend, &name)).await
     };
     let module = match found {
         Ok(Ok(module)) => match refuse_options(&module, &input) {
-            Ok(()) => ModuleRef::loaded(&name, module),
+            Ok(()) => ModuleRef::from_module(&name, module),
             Err(failure) => ModuleRef::Refused { name: name.clone(), failure },
         },
         // Passing the failure to the run gives it a trace and a record like any other.
@@ -213,7 +213,7 @@ async fn one_run(
             Ok(_) => "the client cancelled the call",
             Err(_) => "the client disconnected",
         };
-        Failure::cancelled(why).suggest("Call the tool again")
+        Failure::cancellation(why).suggest("Call the tool again")
     };
     let stop = async {
         tokio::select! { failure = cancel => failure, failure = stop => failure }
@@ -243,13 +243,13 @@ impl EndNote {
 impl Drop for EndNote {
     fn drop(&mut self) {
         if self.ended.is_some() {
-            self.say(&Failure::cancelled("the client disconnected").into_envelope());
+            self.say(&Failure::cancellation("the client disconnected").into_envelope());
         }
     }
 }
 
 /// Returns the envelope of a spawned run, or a failure if it was aborted.
-fn or_aborted(envelope: Result<Envelope, oneshot::error::RecvError>) -> Envelope {
+fn unless_aborted(envelope: Result<Envelope, oneshot::error::RecvError>) -> Envelope {
     envelope.unwrap_or_else(|_| {
         Failure::new(ErrorCode::InternalError, "internal error of the server: the run was aborted")
             .into_envelope()
@@ -257,8 +257,8 @@ fn or_aborted(envelope: Result<Envelope, oneshot::error::RecvError>) -> Envelope
 }
 
 /// Returns the result of a call that failed before its run.
-fn refused(failure: Failure, wording: ToolWording) -> CallToolResult {
-    result::of_value(for_agent(failure, wording), true)
+fn refuse(failure: Failure, wording: ToolWording) -> CallToolResult {
+    result::value_result(for_agent(failure, wording), true)
 }
 
 fn module_named(arguments: &JsonObject) -> Result<&str, Failure> {
@@ -281,7 +281,7 @@ fn refuse_options(module: &Module, input: &RunInput) -> Result<(), Failure> {
 }
 
 /// Accepts a broken module, which can be validated; a missing one cannot.
-fn known_though_broken(failure: Failure) -> Result<(), Failure> {
+fn accept_invalid(failure: Failure) -> Result<(), Failure> {
     if failure.code() == ErrorCode::ModuleNotFound { Err(failure) } else { Ok(()) }
 }
 

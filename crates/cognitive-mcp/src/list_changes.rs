@@ -14,14 +14,14 @@ use crate::surface::{Offer, Offers};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Resolves with the new offer when its tools differ from the known ones.
-async fn changed(backend: &Arc<dyn McpBackend>, offers: &Arc<Offers>, known: &Arc<Offer>) -> Arc<Offer> {
+async fn next_change(backend: &Arc<dyn McpBackend>, offers: &Arc<Offers>, known: &Arc<Offer>) -> Arc<Offer> {
     let mut hints = offers.hints();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
             _ = hints.changed() => {}
         }
-        let now = current(backend, offers).await;
+        let now = current_offer(backend, offers).await;
         if now.as_ref().is_some_and(|now| now.tools != known.tools)
             && let Some(now) = now
         {
@@ -31,23 +31,23 @@ async fn changed(backend: &Arc<dyn McpBackend>, offers: &Arc<Offers>, known: &Ar
 }
 
 /// Returns the current offer, read outside the serving threads.
-pub(crate) async fn current(backend: &Arc<dyn McpBackend>, offers: &Arc<Offers>) -> Option<Arc<Offer>> {
+pub(crate) async fn current_offer(backend: &Arc<dyn McpBackend>, offers: &Arc<Offers>) -> Option<Arc<Offer>> {
     let (backend, offers) = (Arc::clone(backend), Arc::clone(offers));
     tokio::task::spawn_blocking(move || offers.now(&*backend)).await.ok()
 }
 
 /// Returns the offer that a new listener has seen. Starting from the current one would miss a change between its list
 /// request and the first scan.
-async fn shown(backend: &Arc<dyn McpBackend>, offers: &Arc<Offers>) -> Option<Arc<Offer>> {
+async fn shown_offer(backend: &Arc<dyn McpBackend>, offers: &Arc<Offers>) -> Option<Arc<Offer>> {
     let (backend, offers) = (Arc::clone(backend), Arc::clone(offers));
-    tokio::task::spawn_blocking(move || offers.shown(&*backend)).await.ok()
+    tokio::task::spawn_blocking(move || offers.shown_offer(&*backend)).await.ok()
 }
 
 /// Notifies a client of the older protocol revisions until it disconnects.
 pub(crate) async fn tell_session(backend: Arc<dyn McpBackend>, offers: Arc<Offers>, peer: Peer<RoleServer>) {
-    let Some(mut known) = shown(&backend, &offers).await else { return };
+    let Some(mut known) = shown_offer(&backend, &offers).await else { return };
     while !peer.is_transport_closed() {
-        let Ok(now) = tokio::time::timeout(LOOK * 10, changed(&backend, &offers, &known)).await else {
+        let Ok(now) = tokio::time::timeout(LOOK * 10, next_change(&backend, &offers, &known)).await else {
             continue;
         };
         known = now;
@@ -64,11 +64,11 @@ pub(crate) async fn tell_subscriber(
     offers: Arc<Offers>,
     context: SubscriptionContext,
 ) {
-    let Some(mut known) = shown(&backend, &offers).await else { return };
+    let Some(mut known) = shown_offer(&backend, &offers).await else { return };
     loop {
         tokio::select! {
             () = context.cancelled() => return,
-            now = changed(&backend, &offers, &known) => known = now,
+            now = next_change(&backend, &offers, &known) => known = now,
         }
         // The sink refuses notifications that the client did not subscribe to; that is no error.
         let _ = context.sink().notify_tool_list_changed().await;

@@ -48,7 +48,7 @@ pub(crate) async fn read(
     let uri = request.uri.clone();
     let work = move || match uri.strip_prefix(MODULES) {
         Some("") => Ok(search_tools::list(
-            offer.listed(backend.host()),
+            offer.listed_modules(backend.host()),
             &Map::from_iter([("limit".to_owned(), json!(u64::MAX))]),
         )),
         Some(rest) => search_tools::info(&*backend, rest.strip_prefix('/').unwrap_or_default()),

@@ -3,7 +3,7 @@
 //! The structured content is the unchanged envelope.
 
 use cognitive_contract::Envelope;
-use cognitive_contract::media::{Category, MediaType, embedded};
+use cognitive_contract::media::{Category, MediaType, embedded_media};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value, json};
 
@@ -21,25 +21,26 @@ const MAX_BLOCKS: usize = 16;
 const BYTES_IN: &str = "bytes_in";
 
 /// Returns the result for an envelope. Clients show either the text or the structure, so both have the same content.
-pub(crate) fn of_envelope(envelope: &Envelope, wording: ToolWording) -> CallToolResult {
+pub(crate) fn envelope_result(envelope: &Envelope, wording: ToolWording) -> CallToolResult {
     let mut structured = serde_json::to_value(envelope).unwrap_or_default();
     suggestion::reword(&mut structured, wording);
-    let media: Vec<_> = embedded(envelope).into_iter().map(|each| (each.place, each.media_type)).collect();
+    let media: Vec<_> =
+        embedded_media(envelope).into_iter().map(|each| (each.place, each.media_type)).collect();
     let content = if media.is_empty() {
         vec![ContentBlock::text(structured.to_string())]
     } else {
         with_media(&mut structured, media)
     };
-    finished(structured, content, !envelope.ok())
+    tool_result(structured, content, !envelope.ok())
 }
 
 /// Returns the result for a value that is not the answer of a module, such as a list or a failure without a run.
-pub(crate) fn of_value(value: Value, is_error: bool) -> CallToolResult {
+pub(crate) fn value_result(value: Value, is_error: bool) -> CallToolResult {
     let content = vec![ContentBlock::text(value.to_string())];
-    finished(value, content, is_error)
+    tool_result(value, content, is_error)
 }
 
-fn finished(structured: Value, content: Vec<ContentBlock>, is_error: bool) -> CallToolResult {
+fn tool_result(structured: Value, content: Vec<ContentBlock>, is_error: bool) -> CallToolResult {
     let mut result = if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
     result.structured_content = Some(structured);
     result
@@ -114,7 +115,7 @@ mod tests {
     }
 
     fn shown(envelope: &Envelope) -> Value {
-        serde_json::to_value(of_envelope(envelope, ToolWording::Search)).unwrap()
+        serde_json::to_value(envelope_result(envelope, ToolWording::Search)).unwrap()
     }
 
     // MEDIA-017

@@ -33,7 +33,7 @@ impl SearchTool {
     pub(crate) const ALL: [Self; 4] = [Self::List, Self::Info, Self::Run, Self::Validate];
 
     /// Returns the tool with this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
@@ -126,7 +126,7 @@ pub(crate) fn list(modules: &[ListedModule], arguments: &Map<String, Value>) -> 
 
 /// Answers `cognitive_info`.
 pub(crate) fn info(backend: &dyn McpBackend, name: &str) -> Result<Value, Failure> {
-    let module = offered(backend, name)?;
+    let module = find_offered(backend, name)?;
     let schemas = tool_schemas(&module.contract, &module.envelope_rules());
     Ok(json!({
         "name": name,
@@ -140,7 +140,7 @@ pub(crate) fn info(backend: &dyn McpBackend, name: &str) -> Result<Value, Failur
 }
 
 /// Finds a module that the client may see. Paths are refused: a client must not reach other folders.
-pub(crate) fn offered(backend: &dyn McpBackend, name: &str) -> Result<Arc<Module>, Failure> {
+pub(crate) fn find_offered(backend: &dyn McpBackend, name: &str) -> Result<Arc<Module>, Failure> {
     if !cognitive_contract::text::is_plain_name(name) || !backend.offers(name) {
         let name = cognitive_contract::text::cut(name, 128);
         return Err(Failure::new(ErrorCode::ModuleNotFound, format!("module not found: `{name}`"))

@@ -48,8 +48,8 @@ impl McpServer {
     }
 
     /// Triggers a scan of the modules after one was changed. Clients are notified if their list differs.
-    pub fn look_again(&self) {
-        self.offers.look_again();
+    pub fn rescan(&self) {
+        self.offers.mark_outdated();
     }
 
     /// Returns the answer of `tools/list` as JSON, for measuring its size.
@@ -60,7 +60,7 @@ impl McpServer {
     }
 
     async fn offer(&self) -> Result<Arc<Offer>, ErrorData> {
-        let offer = list_changes::current(&self.runner.backend, &self.offers).await;
+        let offer = list_changes::current_offer(&self.runner.backend, &self.offers).await;
         offer.ok_or_else(|| ErrorData::internal_error("the modules cannot be read", None))
     }
 }

@@ -29,18 +29,18 @@ pub(crate) fn reword(envelope: &mut Value, wording: ToolWording) {
     if let Some(Value::String(suggestion)) = envelope.pointer_mut("/error/suggestion")
         && suggestion.contains(OPERATION)
     {
-        *suggestion = reworded(suggestion, wording);
+        *suggestion = reword_text(suggestion, wording);
     }
 }
 
 /// Replaces each operation that has an equivalent tool.
-fn reworded(suggestion: &str, wording: ToolWording) -> String {
+fn reword_text(suggestion: &str, wording: ToolWording) -> String {
     let mut text = String::with_capacity(suggestion.len());
     let mut rest = suggestion;
     while let Some((before, operation)) = rest.split_once(OPERATION) {
         let Some((path, after)) = operation.split_once('`') else { break };
         text.push_str(before);
-        match said_by_tools(path, wording) {
+        match equivalent_tool(path, wording) {
             Some(words) => text.push_str(words),
             None => text.extend([OPERATION, path, "`"]),
         }
@@ -51,7 +51,7 @@ fn reworded(suggestion: &str, wording: ToolWording) -> String {
 }
 
 /// Returns the tool that corresponds to an HTTP operation.
-fn said_by_tools(path: &str, wording: ToolWording) -> Option<&'static str> {
+fn equivalent_tool(path: &str, wording: ToolWording) -> Option<&'static str> {
     Some(match (path, wording) {
         ("/api/modules", ToolWording::Search) => "`cognitive_list`",
         ("/api/modules", ToolWording::Modules) => "`tools/list`",
@@ -124,7 +124,7 @@ mod tests {
                 for hint in source.split("suggest_remotely(").skip(1) {
                     let hint = hint.split_once(')').unwrap().0;
                     if hint.contains(OPERATION) {
-                        let told = reworded(hint, ToolWording::Modules);
+                        let told = reword_text(hint, ToolWording::Modules);
                         assert!(!told.contains(OPERATION), "{}: {hint}", path.display());
                         seen += 1;
                     }

@@ -74,7 +74,7 @@ pub(crate) struct Offer {
 
 impl Offer {
     /// Returns the modules that agents may run, in order. Reads each of them only once.
-    pub(crate) fn listed(&self, host: &Host) -> &[ListedModule] {
+    pub(crate) fn listed_modules(&self, host: &Host) -> &[ListedModule] {
         self.listed.get_or_init(|| {
             self.marks.iter().filter_map(|(name, _)| ListedModule::read(host, name)).collect()
         })
@@ -106,7 +106,7 @@ impl Offers {
     }
 
     /// Marks the offer as outdated and wakes the tasks that wait for a change. Does not block.
-    pub(crate) fn look_again(&self) {
+    pub(crate) fn mark_outdated(&self) {
         self.is_outdated.store(true, Ordering::SeqCst);
         self.hints.send_modify(|count| *count += 1);
     }
@@ -118,7 +118,7 @@ impl Offers {
 
     /// Returns the offer that clients saw last, or the current one if there is none. A client that subscribes to
     /// changes has its list from before.
-    pub(crate) fn shown(&self, backend: &dyn McpBackend) -> Arc<Offer> {
+    pub(crate) fn shown_offer(&self, backend: &dyn McpBackend) -> Arc<Offer> {
         let shown = self.last.lock().as_ref().map(|last| Arc::clone(&last.offer));
         shown.unwrap_or_else(|| self.now(backend))
     }

@@ -49,8 +49,8 @@ impl McpHttp {
     }
 
     /// Triggers a scan of the modules after one was changed.
-    pub fn look_again(&self) {
-        self.server.look_again();
+    pub fn rescan(&self) {
+        self.server.rescan();
     }
 
     /// Returns the ids of the open sessions.

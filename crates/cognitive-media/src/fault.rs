@@ -5,14 +5,14 @@ use cognitive_contract::{ErrorCode, Failure};
 use serde_json::json;
 
 /// The failure for a file of the right type that cannot be read to its end. (E1013)
-pub(crate) fn broken(kind: MediaType, what: &str) -> Failure {
+pub(crate) fn broken_file(kind: MediaType, what: &str) -> Failure {
     Failure::new(ErrorCode::MediaDecodeFailed, format!("the {kind} {what}"))
         .suggest("Open it in a viewer and save it again")
 }
 
-/// The usual case of [`broken`].
+/// The usual case of [`broken_file`].
 pub(crate) fn cut_short(kind: MediaType) -> Failure {
-    broken(kind, "is truncated")
+    broken_file(kind, "is truncated")
 }
 
 /// The failure for an item that needs more memory or time than allowed. (E1011)
@@ -33,6 +33,6 @@ pub(crate) fn no_file(reason: &str, message: impl Into<String>) -> Failure {
 }
 
 /// A failure of the server: a full disk, or a process that does not start. (E4000)
-pub(crate) fn own(what: &str, error: &std::io::Error) -> Failure {
+pub(crate) fn server_failure(what: &str, error: &std::io::Error) -> Failure {
     Failure::new(ErrorCode::InternalError, format!("{what}: {error}"))
 }

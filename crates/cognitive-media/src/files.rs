@@ -23,7 +23,7 @@ pub(crate) struct MediaFiles {
 
 impl MediaFiles {
     /// Creates the rules. Ignores roots that do not exist.
-    pub(crate) fn below(roots: &[PathBuf]) -> Self {
+    pub(crate) fn within_roots(roots: &[PathBuf]) -> Self {
         Self { roots: roots.iter().filter_map(|root| fs::canonicalize(root).ok()).collect() }
     }
 
@@ -51,7 +51,7 @@ impl MediaFiles {
         let real = match fs::canonicalize(&path) {
             Ok(real) => real,
             // The answer must not reveal which files exist outside the roots.
-            Err(_) if remote && !self.allows(&plain(&path)) => return Err(forbidden()),
+            Err(_) if remote && !self.allows(&plain(&path)) => return Err(forbidden_file()),
             Err(error) => return Err(unreadable(&error)),
         };
         self.check(&real, remote)?;
@@ -60,7 +60,7 @@ impl MediaFiles {
             return Err(no_file("not_a_file", "the path is not a regular file"));
         }
         meanwhile();
-        let file = platform::open_unfollowed(&real).map_err(|error| unreadable(&error))?;
+        let file = platform::open_nofollow(&real).map_err(|error| unreadable(&error))?;
         let found = file.metadata().map_err(|error| unreadable(&error))?;
         if !found.is_file() {
             return Err(no_file("not_a_file", "the path is not a regular file"));
@@ -78,7 +78,7 @@ impl MediaFiles {
 
     fn check(&self, real: &Path, remote: bool) -> Result<(), Failure> {
         if remote && !self.allows(real) {
-            return Err(forbidden());
+            return Err(forbidden_file());
         }
         if FORBIDDEN.iter().any(|place| real.starts_with(place)) {
             return Err(no_file("forbidden", "system files are forbidden"));
@@ -113,7 +113,7 @@ fn plain(path: &Path) -> PathBuf {
     })
 }
 
-fn forbidden() -> Failure {
+fn forbidden_file() -> Failure {
     Failure::new(ErrorCode::PermissionDenied, "remote callers may not read files of this machine")
         .suggest("Send the bytes as `base64`, or upload them first")
 }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn read(place: &FilePath, path: impl AsRef<Path>, remote: bool) -> Result<Bytes, String> {
-        let files = MediaFiles::below(std::slice::from_ref(&place.root));
+        let files = MediaFiles::within_roots(std::slice::from_ref(&place.root));
         told(files.read(path.as_ref().to_str().unwrap(), Some(&place.root), remote, 100))
     }
 
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn what_was_opened_is_looked_at_again() {
         let place = place();
-        let files = MediaFiles::below(std::slice::from_ref(&place.root));
+        let files = MediaFiles::within_roots(std::slice::from_ref(&place.root));
         let read = |path: &str, meanwhile: &dyn Fn()| {
             told(files.read_with(path, Some(&place.root), true, 100, meanwhile))
         };

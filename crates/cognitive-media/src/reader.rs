@@ -17,11 +17,11 @@ impl<'a> ByteReader<'a> {
         self.at
     }
 
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn remaining_length(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    pub(crate) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn remainder(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
@@ -74,7 +74,7 @@ mod tests {
     fn nothing_is_read_past_the_end() {
         let mut reader = ByteReader::new(&[1, 2, 3, 4, 5]);
         assert_eq!((reader.be16(), reader.le24(), reader.byte()), (Some(0x0102), Some(0x05_0403), None));
-        assert_eq!((reader.at(), reader.left(), reader.rest()), (5, 0, &[][..]));
+        assert_eq!((reader.at(), reader.remaining_length(), reader.remainder()), (5, 0, &[][..]));
         assert_eq!(reader.take(usize::MAX), None);
     }
 }

@@ -14,7 +14,7 @@ use symphonia::core::formats::{FormatOptions, FormatReader, Track};
 use symphonia::core::io::{MediaSourceStream, MediaSourceStreamOptions};
 use symphonia::core::meta::MetadataOptions;
 
-use crate::fault::{broken, cut_short, too_much};
+use crate::fault::{broken_file, cut_short, too_much};
 use crate::reader::{ByteReader, size};
 use crate::sniff::id3_length;
 
@@ -31,7 +31,7 @@ pub(crate) fn examine(bytes: &Bytes, kind: MediaType) -> Result<MediaFacts, Fail
     let mut format = open(bytes, kind)?;
     facts.size = film_size(format.tracks());
     if kind.category() == Category::Video && !format.tracks().iter().any(is_film) {
-        return Err(broken(kind, "has no video track"));
+        return Err(broken_file(kind, "has no video track"));
     }
     facts.duration = Some(scan(format.as_mut(), kind)?);
     Ok(facts)
@@ -43,8 +43,9 @@ fn open(bytes: &Bytes, kind: MediaType) -> Result<Box<dyn FormatReader>, Failure
     let stream = MediaSourceStream::new(Box::new(source), MediaSourceStreamOptions::default());
     let probe = symphonia::default::get_probe();
     let options = (FormatOptions::default(), MetadataOptions::default());
-    let format =
-        probe.probe(&Hint::new(), stream, options.0, options.1).map_err(|error| told(kind, &error))?;
+    let format = probe
+        .probe(&Hint::new(), stream, options.0, options.1)
+        .map_err(|error| failure_of_error(kind, &error))?;
     let wanted: &[&str] = match kind {
         MediaType::Mp3 => &["mp3", "mp2", "mp1"],
         MediaType::Ogg => &["ogg"],
@@ -55,15 +56,15 @@ fn open(bytes: &Bytes, kind: MediaType) -> Result<Box<dyn FormatReader>, Failure
     if wanted.contains(&format.format_info().short_name) && !format.tracks().is_empty() {
         Ok(format)
     } else {
-        Err(broken(kind, "has no playable track"))
+        Err(broken_file(kind, "has no playable track"))
     }
 }
 
-fn told(kind: MediaType, error: &Error) -> Failure {
+fn failure_of_error(kind: MediaType, error: &Error) -> Failure {
     match error {
         Error::LimitError(_) => too_much(kind, "exceeds the limits of its format"),
         Error::IoError(_) => cut_short(kind),
-        _ => broken(kind, "cannot be read"),
+        _ => broken_file(kind, "cannot be read"),
     }
 }
 
@@ -87,8 +88,8 @@ fn scan(format: &mut dyn FormatReader, kind: MediaType) -> Result<Duration, Fail
         let packet = match format.next_packet() {
             Ok(Some(packet)) => packet,
             Ok(None) if count > 0 => return Ok(longest),
-            Ok(None) => return Err(broken(kind, "has no playable track")),
-            Err(error) if count == 0 => return Err(told(kind, &error)),
+            Ok(None) => return Err(broken_file(kind, "has no playable track")),
+            Err(error) if count == 0 => return Err(failure_of_error(kind, &error)),
             Err(_) => return Ok(longest),
         };
         let base = bases.iter().find(|(id, _)| *id == packet.track_id).and_then(|(_, base)| *base);
@@ -118,22 +119,22 @@ fn wav(bytes: &[u8]) -> Result<Duration, Failure> {
             b"fmt " => rate = Some(byte_rate(reader.take(size(length)).ok_or_else(cut)?)?),
             b"data" => {
                 let Some(rate) = rate else {
-                    return Err(broken(MediaType::Wav, "does not declare its format"));
+                    return Err(broken_file(MediaType::Wav, "does not declare its format"));
                 };
-                return Ok(plays(length, reader.left(), rate));
+                return Ok(claimed_duration(length, reader.remaining_length(), rate));
             }
             _ => {
                 reader.take(size(length)).ok_or_else(cut)?;
             }
         }
         if length & 1 == 1 {
-            reader.take(1.min(reader.left())).ok_or_else(cut)?;
+            reader.take(1.min(reader.remaining_length())).ok_or_else(cut)?;
         }
     }
 }
 
 /// Computes the duration. Recorders that do not know the length in advance write the largest number, or zero.
-fn plays(claimed: u32, present: usize, rate: u64) -> Duration {
+fn claimed_duration(claimed: u32, present: usize, rate: u64) -> Duration {
     let present = u64::try_from(present).unwrap_or(u64::MAX);
     let length = match claimed {
         0 | u32::MAX => present,
@@ -152,7 +153,7 @@ fn byte_rate(header: &[u8]) -> Result<u64, Failure> {
     let plain = matches!(format, 1 | 3 | 6 | 7 | 0xfffe);
     let rate = if plain { u64::from(rate) * u64::from(frame) } else { u64::from(said) };
     if channels == 0 || rate == 0 {
-        return Err(broken(MediaType::Wav, "has an invalid header"));
+        return Err(broken_file(MediaType::Wav, "has an invalid header"));
     }
     Ok(rate)
 }

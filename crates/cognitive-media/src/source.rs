@@ -13,7 +13,7 @@ use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{ErrorCode, Failure};
 use tokio::sync::Semaphore;
 
-use crate::fault::{broken, cut_short, no_file, too_many_bytes};
+use crate::fault::{broken_file, cut_short, no_file, too_many_bytes};
 use crate::files::MediaFiles;
 use crate::pdf::{self, PdfContent, PdfQuery};
 use crate::uploads::Uploads;
@@ -65,7 +65,7 @@ impl Media {
     /// Lets remote callers read files below these folders. (SEC-010)
     #[must_use]
     pub fn with_roots(mut self, roots: &[PathBuf]) -> Self {
-        self.files = Arc::new(MediaFiles::below(roots));
+        self.files = Arc::new(MediaFiles::within_roots(roots));
         self
     }
 
@@ -118,7 +118,7 @@ impl Media {
         let mut facts = MediaFacts::new(MediaType::Pdf, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         match self.ask(bytes, PdfQuery::Pages).await? {
             PdfContent::Pages(pages) => facts.pages = Some(pages),
-            _ => return Err(broken(MediaType::Pdf, "cannot be read")),
+            _ => return Err(broken_file(MediaType::Pdf, "cannot be read")),
         }
         Ok(facts)
     }
@@ -126,7 +126,7 @@ impl Media {
     async fn text(&self, bytes: Bytes) -> Result<FormedMedia, Failure> {
         match self.ask(bytes, PdfQuery::Text).await? {
             PdfContent::Text(text) => Ok(FormedMedia::Text(text)),
-            _ => Err(broken(MediaType::Pdf, "cannot be read")),
+            _ => Err(broken_file(MediaType::Pdf, "cannot be read")),
         }
     }
 }
@@ -217,7 +217,7 @@ async fn look<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(broken(kind, "cannot be decoded")))
+    done.unwrap_or_else(|_| Err(broken_file(kind, "cannot be decoded")))
 }
 
 /// Runs work that waits for the disk or reads many bytes, but takes little memory, so it needs no permit.

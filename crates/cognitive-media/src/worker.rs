@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
-use crate::fault::{broken, own, too_much};
+use crate::fault::{broken_file, server_failure, too_much};
 use crate::pdf::{PdfContent, PdfQuery, read};
 use crate::platform;
 
@@ -76,12 +76,13 @@ impl Worker {
         let answer = tokio::time::timeout(self.patience, talk(&mut child, &document, question)).await;
         let Ok(answer) = answer else {
             // Dropping the child kills it; there is no need to wait for its exit.
-            return Err(exhausted());
+            return Err(memory_exhausted());
         };
-        let answer = answer.map_err(|error| own("cannot pass the document to its process", &error))?;
+        let answer =
+            answer.map_err(|error| server_failure("cannot pass the document to its process", &error))?;
         match serde_json::from_slice::<PdfContent>(&answer) {
             Ok(found) => found.into_result(),
-            Err(_) => Err(ended(&mut child).await),
+            Err(_) => Err(end_failure(&mut child).await),
         }
     }
 
@@ -97,7 +98,7 @@ impl Worker {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| {
-                own("cannot start the process that reads documents", &error)
+                server_failure("cannot start the process that reads documents", &error)
                     .suggest("Restart the program; it must be able to find its own file, on Linux in `/proc`")
             })
     }
@@ -124,16 +125,16 @@ async fn talk(child: &mut Child, document: &Bytes, question: PdfQuery) -> io::Re
 }
 
 /// Returns the error for a missing answer.
-async fn ended(child: &mut Child) -> Failure {
+async fn end_failure(child: &mut Child) -> Failure {
     match child.wait().await {
         // The process handles all other errors, so a missing exit code means that it hit a limit.
-        Ok(status) if status.code().is_none() => exhausted(),
-        Ok(status) if status.success() => broken(MediaType::Pdf, "cannot be read"),
+        Ok(status) if status.code().is_none() => memory_exhausted(),
+        Ok(status) if status.success() => broken_file(MediaType::Pdf, "cannot be read"),
         _ => Failure::new(ErrorCode::InternalError, "the process that reads documents has failed"),
     }
 }
 
-fn exhausted() -> Failure {
+fn memory_exhausted() -> Failure {
     let what = format!("takes more than {} MiB of memory or {SECONDS} s to read", MEMORY >> 20);
     too_much(MediaType::Pdf, &what)
 }

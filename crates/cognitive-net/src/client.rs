@@ -62,7 +62,7 @@ pub(crate) fn guarded_client(
             .dns_resolver(Arc::clone(&resolver))
     };
     install_tls();
-    made().build().or_else(|_| made().tls_certs_only([]).build()).map_err(|_| not_made())
+    made().build().or_else(|_| made().tls_certs_only([]).build()).map_err(|_| setup_error())
 }
 
 fn make(base: &Url, proxies: Proxies, builder: &dyn Fn() -> ClientBuilder) -> Result<Client, ProviderError> {
@@ -76,10 +76,10 @@ fn make(base: &Url, proxies: Proxies, builder: &dyn Fn() -> ClientBuilder) -> Re
     let plain = base.scheme() == "http" && proxies == Proxies::None;
     let built = if plain { rootless() } else { builder().build() };
     // A machine without root certificates can still use plain HTTP. TLS connections will fail and report why.
-    built.or_else(|_| rootless()).map_err(|_| not_made())
+    built.or_else(|_| rootless()).map_err(|_| setup_error())
 }
 
-fn not_made() -> ProviderError {
+fn setup_error() -> ProviderError {
     ProviderError::Misconfigured("the HTTP client cannot be set up".to_owned())
 }
 

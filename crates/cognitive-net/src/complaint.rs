@@ -30,12 +30,12 @@ pub(crate) struct Complaint {
 impl Complaint {
     /// Parses the body of an answer with an error status. An HTML page from a gateway is ignored, because the status
     /// says enough; a single line of text is used.
-    pub(crate) fn of_body(body: &[u8]) -> Self {
-        let Ok(value) = serde_json::from_slice::<FrameValue<'_>>(body) else { return Self::of_line(body) };
+    pub(crate) fn from_body(body: &[u8]) -> Self {
+        let Ok(value) = serde_json::from_slice::<FrameValue<'_>>(body) else { return Self::from_line(body) };
         let value = value.first().unwrap_or(&value);
         ["error", "message", "detail", "base_resp", "errors", "msg", "error_message", "Message", "title"]
             .iter()
-            .find_map(|name| Self::of_member(value, name))
+            .find_map(|name| Self::from_member(value, name))
             .unwrap_or_default()
     }
 
@@ -44,7 +44,7 @@ impl Complaint {
         Self { words: text.to_lowercase(), text, is_stop: true, ..Self::default() }
     }
 
-    fn of_line(body: &[u8]) -> Self {
+    fn from_line(body: &[u8]) -> Self {
         let mut found = Self::default();
         let line = std::str::from_utf8(body).unwrap_or_default().trim();
         if line.len() <= MAX_LINE_LENGTH && !line.starts_with(['<', '{', '[', '"']) {
@@ -55,19 +55,19 @@ impl Complaint {
     }
 
     /// Parses a frame of an answer with a good status; `None` if it is not an error.
-    pub(crate) fn of_frame(frame: &FrameValue<'_>) -> Option<Self> {
+    pub(crate) fn from_frame(frame: &FrameValue<'_>) -> Option<Self> {
         let status = frame.get("base_resp").and_then(|status| status.get("status_code")?.as_i64());
         if status.is_some_and(|code| code != 0) {
-            return Self::of_member(frame, "base_resp");
+            return Self::from_member(frame, "base_resp");
         }
         let object = frame.get("object").or_else(|| frame.get("type"));
         if object.and_then(FrameValue::as_str) == Some("error") && frame.get("error").is_none() {
-            return Self::of_member(frame, "message");
+            return Self::from_member(frame, "message");
         }
-        Self::of_member(frame, "error")
+        Self::from_member(frame, "error")
     }
 
-    fn of_member(value: &FrameValue<'_>, name: &str) -> Option<Self> {
+    fn from_member(value: &FrameValue<'_>, name: &str) -> Option<Self> {
         let inner = value.get(name).filter(|inner| !is_nothing(inner))?;
         let mut found = Self::default();
         found.gather(inner);
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     fn complaint(body: &str) -> Complaint {
-        Complaint::of_body(body.as_bytes())
+        Complaint::from_body(body.as_bytes())
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn frames_complain_only_when_they_do() {
         let frame =
-            |text: &str| Complaint::of_frame(&serde_json::from_str(text).unwrap()).map(|found| found.text);
+            |text: &str| Complaint::from_frame(&serde_json::from_str(text).unwrap()).map(|found| found.text);
         for nothing in ["null", "false", "\"\"", "{}", "[]", r#"{"code":0,"message":"","param":null}"#] {
             assert_eq!(frame(&format!(r#"{{"choices":[],"error":{nothing}}}"#)), None, "{nothing}");
         }

@@ -159,10 +159,10 @@ pub fn provider(config: ProviderConfig) -> Result<Arc<dyn Provider>, ProviderErr
 /// Builds a provider like [`provider`], but with its fields visible to the crate.
 pub(crate) fn remote(config: &ProviderConfig) -> Result<Remote, ProviderError> {
     let base = base(config)?;
-    if unprotected(config, &base) {
+    if sends_unprotected(config, &base) {
         let host = base.host_str().unwrap_or_default();
         let text = format!("would send its key over `http://`, where others can read it, to: `{host}`");
-        return Err(misconfigured(config, &text));
+        return Err(config_error(config, &text));
     }
     let wire = wire(config, &base)?;
     let service = Service::new(&base, proxies(config.proxies, &base))?;
@@ -174,7 +174,8 @@ pub(crate) fn remote(config: &ProviderConfig) -> Result<Remote, ProviderError> {
         calls: service.place(&endpoint.calls, &posted)?,
         list: service.place(&endpoint.list, &endpoint.headers)?,
         service,
-        memory: Memory::new(wire.ladder(), wire.target(), wire.without()).alone(wire.without_beside_tools()),
+        memory: Memory::new(wire.ladder(), wire.target(), wire.unsupported_features())
+            .without_tools(wire.unsupported_with_tools()),
         wire,
         redactor: Redactor::new(config.key.as_ref(), Some(&base)),
         pause: Arc::clone(&config.pause),
@@ -203,12 +204,12 @@ pub fn is_on_this_machine(kind: Kind, base_url: &str) -> bool {
 /// Returns whether a provider is refused because its key would be sent over `http://` to another machine.
 #[must_use]
 pub fn is_unprotected(config: &ProviderConfig) -> bool {
-    base(config).is_ok_and(|base| unprotected(config, &base))
+    base(config).is_ok_and(|base| sends_unprotected(config, &base))
 }
 
 /// Returns whether a key, or credentials in the address, would be sent over `http://` to another machine without
 /// permission.
-fn unprotected(config: &ProviderConfig, base: &Url) -> bool {
+fn sends_unprotected(config: &ProviderConfig, base: &Url) -> bool {
     let carries_key = config.key.is_some() || !base.username().is_empty() || base.password().is_some();
     carries_key && base.scheme() == "http" && !is_loopback(base) && !config.plain_http
 }
@@ -217,7 +218,7 @@ fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderEr
     let model = model(config)?;
     let headers = headers(config)?;
     if config.api.is_some() && !config.kind.speaks_openai() {
-        return Err(misconfigured(config, "has its own API, so `api` has no effect"));
+        return Err(config_error(config, "has its own API, so `api` has no effect"));
     }
     Ok(match (config.kind, dialect(config.kind)) {
         (Kind::Anthropic, _) => {
@@ -250,7 +251,7 @@ fn wire(config: &ProviderConfig, base: &Url) -> Result<Box<dyn Wire>, ProviderEr
             Box::new(Ollama { endpoint: Endpoint { model, calls, list, headers } })
         }
         // A test builds every kind.
-        (_, None) => return Err(misconfigured(config, "has no protocol in this version")),
+        (_, None) => return Err(config_error(config, "has no protocol in this version")),
     })
 }
 
@@ -264,17 +265,17 @@ fn openai_endpoint(api: OpenAiApi, model: String, base: &Url, headers: HeaderMap
 fn model(config: &ProviderConfig) -> Result<String, ProviderError> {
     let named = config.model.as_deref().map(str::trim).filter(|model| !model.is_empty());
     let model = named.or(config.kind.default_model());
-    model.map(str::to_owned).ok_or_else(|| misconfigured(config, "has no default model: name one"))
+    model.map(str::to_owned).ok_or_else(|| config_error(config, "has no default model: name one"))
 }
 
 fn base(config: &ProviderConfig) -> Result<Url, ProviderError> {
     let given = config.base_url.as_deref().map(str::trim).filter(|base| !base.is_empty());
     let Some(text) = given.or(config.kind.default_base_url()) else {
         let text = format!("has no default address: set `{}`", config.kind.base_url_variable());
-        return Err(misconfigured(config, &text));
+        return Err(config_error(config, &text));
     };
     // The address may contain a password, so the message does not repeat it.
-    parse_base(config.kind, text).map_err(|why| misconfigured(config, why))
+    parse_base(config.kind, text).map_err(|why| config_error(config, why))
 }
 
 fn parse_base(kind: Kind, text: &str) -> Result<Url, &'static str> {
@@ -313,7 +314,7 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, ProviderError> {
     };
     let value = HeaderValue::from_str(&format!("{prefix}{}", key.reveal()));
     let mut value = value
-        .map_err(|_| misconfigured(config, "has a key with characters that an HTTP header cannot contain"))?;
+        .map_err(|_| config_error(config, "has a key with characters that an HTTP header cannot contain"))?;
     value.set_sensitive(true);
     headers.insert(name, value);
     Ok(headers)
@@ -321,10 +322,10 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, ProviderError> {
 
 fn no_key(config: &ProviderConfig) -> ProviderError {
     let variable = config.kind.key_variable().unwrap_or_default();
-    misconfigured(config, &format!("needs a key: set `{variable}`"))
+    config_error(config, &format!("needs a key: set `{variable}`"))
 }
 
-fn misconfigured(config: &ProviderConfig, why: &str) -> ProviderError {
+fn config_error(config: &ProviderConfig, why: &str) -> ProviderError {
     ProviderError::Misconfigured(format!("{} {why}", config.kind))
 }
 

@@ -70,12 +70,12 @@ pub async fn register_deployment(request: &DeploymentRequest) -> Result<Deployme
     place.set_path(&format!("{}/deployments", admin.path().trim_end_matches('/')));
     let here = admin.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
     let proxies = if here { Proxies::None } else { Proxies::OfTheMachine };
-    let client = client::client(&admin, proxies).map_err(|error| refused(error.to_string()))?;
+    let client = client::client(&admin, proxies).map_err(|error| unavailable(error.to_string()))?;
     let body = json!({ "uri": service.as_str(), "force": request.force, "dry_run": request.dry_run });
     let sent = client.post(place).header("content-type", "application/json").timeout(TIME);
     let unreachable = |error: reqwest::Error| {
         let why = if error.is_timeout() { "it did not answer in time" } else { "it cannot be reached" };
-        refused(format!("the Restate server at {} does not respond: {why}", shown(&admin)))
+        unavailable(format!("the Restate server at {} does not respond: {why}", origin_text(&admin)))
             .suggest("Start it, or set `--admin` to the address of its admin interface")
     };
     let mut answer = sent.body(body.to_string()).send().await.map_err(unreachable)?;
@@ -83,9 +83,9 @@ pub async fn register_deployment(request: &DeploymentRequest) -> Result<Deployme
     while let Some(piece) = answer.chunk().await.map_err(unreachable)? {
         bytes.extend_from_slice(&piece);
         if bytes.len() > MAX_ANSWER {
-            return Err(refused(format!(
+            return Err(unavailable(format!(
                 "the answer of {} is not a deployment: it is too long",
-                shown(&admin)
+                origin_text(&admin)
             )));
         }
     }
@@ -94,20 +94,21 @@ pub async fn register_deployment(request: &DeploymentRequest) -> Result<Deployme
         let said = value.get("message").and_then(Value::as_str).unwrap_or("it gave no reason");
         let message =
             format!("the Restate server rejected the worker ({status}): {}", text::cut(said, SHOWN));
-        return Err(refused(message).suggest(
+        return Err(unavailable(message).suggest(
             "The server must be able to reach the worker at the address of `--service`; `--force` \
              replaces an earlier registration",
         ));
     }
-    read(&value).ok_or_else(|| refused(format!("the answer of {} is not a deployment", shown(&admin))))
+    read(&value)
+        .ok_or_else(|| unavailable(format!("the answer of {} is not a deployment", origin_text(&admin))))
 }
 
-fn refused(message: String) -> Failure {
+fn unavailable(message: String) -> Failure {
     Failure::new(ErrorCode::ProviderUnavailable, message)
 }
 
 /// Returns the origin of a URL, which contains no credentials.
-fn shown(url: &Url) -> String {
+fn origin_text(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 

@@ -86,7 +86,7 @@ impl fmt::Display for DownloadError {
 impl std::error::Error for DownloadError {}
 
 /// A failed attempt, and whether to retry.
-type Failed = (DownloadError, RetryDecision);
+type FailedAttempt = (DownloadError, RetryDecision);
 
 impl Download {
     /// Creates a download of a file with this length and default settings.
@@ -127,9 +127,14 @@ impl Download {
     }
 
     /// Runs one connection.
-    async fn attempt(&self, client: &Client, url: &Url, sink: &mut dyn FileSink) -> Result<(), Failed> {
+    async fn attempt(
+        &self,
+        client: &Client,
+        url: &Url,
+        sink: &mut dyn FileSink,
+    ) -> Result<(), FailedAttempt> {
         if sink.length() > self.length {
-            sink.restart().map_err(unwritten)?;
+            sink.restart().map_err(write_failed)?;
         }
         let from = sink.length();
         if from == self.length {
@@ -139,13 +144,13 @@ impl Download {
         if from > 0 {
             request = request.header(RANGE, format!("bytes={from}-"));
         }
-        let response = request.send().await.map_err(|error| unanswered(url, &error))?;
+        let response = request.send().await.map_err(|error| connect_failed(url, &error))?;
         self.begin(&response, sink)?;
         self.read(response, sink).await
     }
 
     /// Checks that the answer carries the missing bytes.
-    fn begin(&self, response: &Response, sink: &mut dyn FileSink) -> Result<(), Failed> {
+    fn begin(&self, response: &Response, sink: &mut dyn FileSink) -> Result<(), FailedAttempt> {
         let (host, status, from) = (host(response.url()), response.status().as_u16(), sink.length());
         match status {
             200 => {
@@ -153,7 +158,7 @@ impl Download {
                 if let Some(found) = offered {
                     return Err((DownloadError::Length(host, found), RetryDecision::Never));
                 }
-                if from > 0 { sink.restart().map_err(unwritten) } else { Ok(()) }
+                if from > 0 { sink.restart().map_err(write_failed) } else { Ok(()) }
             }
             206 if from > 0 => match content_range(response) {
                 Some((start, total)) if start == from && total.is_none_or(|total| total == self.length) => {
@@ -162,23 +167,23 @@ impl Download {
                 Some((start, Some(total))) if start == from => {
                     Err((DownloadError::Length(host, total), RetryDecision::Never))
                 }
-                _ => Err(anew(sink, "the server sends another range than requested")),
+                _ => Err(start_over(sink, "the server sends another range than requested")),
             },
             // The sink holds more bytes than the server's file.
-            416 => Err(anew(sink, "the server does not have the requested range")),
+            416 => Err(start_over(sink, "the server does not have the requested range")),
             408 | 425 | 429 | 500..=599 => Err((DownloadError::Status(host, status), RetryDecision::Later)),
             _ => Err((DownloadError::Status(host, status), RetryDecision::Never)),
         }
     }
 
-    async fn read(&self, mut response: Response, sink: &mut dyn FileSink) -> Result<(), Failed> {
+    async fn read(&self, mut response: Response, sink: &mut dyn FileSink) -> Result<(), FailedAttempt> {
         let lost = |error: reqwest::Error| (DownloadError::Lost(deepest(&error)), RetryDecision::Later);
         while let Some(bytes) = response.chunk().await.map_err(lost)? {
             let length = sink.length().saturating_add(bytes.len() as u64);
             if length > self.length {
                 return Err((DownloadError::Length(host(response.url()), length), RetryDecision::Never));
             }
-            sink.write(&bytes).map_err(unwritten)?;
+            sink.write(&bytes).map_err(write_failed)?;
         }
         if sink.length() == self.length {
             return Ok(());
@@ -188,19 +193,19 @@ impl Download {
 }
 
 /// A failed write is not retried: a full disk stays full.
-fn unwritten(error: io::Error) -> Failed {
+fn write_failed(error: io::Error) -> FailedAttempt {
     (DownloadError::Sink(error), RetryDecision::Never)
 }
 
 /// Discards the stored bytes, so that the next connection starts from the beginning.
-fn anew(sink: &mut dyn FileSink, why: &str) -> Failed {
+fn start_over(sink: &mut dyn FileSink, why: &str) -> FailedAttempt {
     match sink.restart() {
         Ok(()) => (DownloadError::Lost(why.to_owned()), RetryDecision::Later),
-        Err(error) => unwritten(error),
+        Err(error) => write_failed(error),
     }
 }
 
-fn unanswered(url: &Url, error: &reqwest::Error) -> Failed {
+fn connect_failed(url: &Url, error: &reqwest::Error) -> FailedAttempt {
     let (host, why) = (host(url), deepest(error));
     if error.is_timeout() {
         let text = format!("{host} cannot be reached: no connection in time");

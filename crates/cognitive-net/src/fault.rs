@@ -13,7 +13,7 @@ use crate::llm::{media, turns};
 use crate::redact::{Redactor, quotes};
 use crate::retry::{RetryDecision, retry_after};
 use crate::service::{Answer, Trouble};
-use crate::tls::{explained, tls_error};
+use crate::tls::{explain_tls_error, tls_error};
 
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Fault {
     }
 
     /// Marks a failure that is not retried now, although the same call may succeed later.
-    fn of_this_time(mut self) -> Self {
+    fn not_retried(mut self) -> Self {
         if let Some(failed) = &mut self.failed {
             failed.passes = true;
         }
@@ -45,7 +45,7 @@ impl Fault {
     }
 
     /// Adds the service's status, message and complaint.
-    fn told(mut self, status: Option<u16>, said: Option<String>, complaint: Complaint) -> Self {
+    fn with_response(mut self, status: Option<u16>, said: Option<String>, complaint: Complaint) -> Self {
         if let Some(failed) = &mut self.failed {
             failed.status = status;
             failed.said = said;
@@ -55,7 +55,7 @@ impl Fault {
     }
 
     /// Adds a remedy.
-    pub(crate) fn cured_by(mut self, remedy: Option<&str>) -> Self {
+    pub(crate) fn with_remedy(mut self, remedy: Option<&str>) -> Self {
         if let Some(failed) = &mut self.failed {
             failed.remedy = remedy.map(str::to_owned);
         }
@@ -89,14 +89,14 @@ pub(crate) struct Reporter<'a> {
 impl Reporter<'_> {
     /// Returns the fault for an answer with an error status.
     pub(crate) fn status(&self, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Fault {
-        let complaint = Complaint::of_body(body);
+        let complaint = Complaint::from_body(body);
         let wait = retry_after.or(complaint.wait);
         let said = self.quote(&complaint);
         let text = match &said {
             Some(said) => format!("{} answered {status}: {said}", self.name),
             None => format!("{} answered {status}", self.name),
         };
-        self.placed(status, &complaint, wait, text).told(None, said, complaint)
+        self.status_fault(status, &complaint, wait, text).with_response(None, said, complaint)
     }
 
     /// Returns an answer with a good status, or the error that its status means.
@@ -106,7 +106,7 @@ impl Reporter<'_> {
             return Ok(answer);
         }
         let fault = if status.is_redirection() {
-            self.moved(status.as_u16(), location(answer.headers()))
+            self.redirect_fault(status.as_u16(), location(answer.headers()))
         } else {
             let asked = retry_after(answer.headers(), SystemTime::now());
             self.status(status.as_u16(), asked, &answer.beginning().await)
@@ -115,7 +115,7 @@ impl Reporter<'_> {
     }
 
     /// Returns the fault for a redirect to another origin, to which the key is not sent.
-    pub(crate) fn moved(&self, status: u16, location: Option<&str>) -> Fault {
+    pub(crate) fn redirect_fault(&self, status: u16, location: Option<&str>) -> Fault {
         let place = location.map(|place| self.redactor.clean(&bare_url(place)));
         let text = match &place {
             Some(place) => format!(
@@ -127,7 +127,7 @@ impl Reporter<'_> {
             }
         };
         Fault::new(ProviderError::Misconfigured(text), FailureKind::BadRequest, RetryDecision::Never)
-            .cured_by(Some(
+            .with_remedy(Some(
                 "Check the address of the service; if the target of the redirect is right, set it with \
              `--base-url` or in the environment",
             ))
@@ -143,14 +143,20 @@ impl Reporter<'_> {
         if complaint.is_stop {
             let fault =
                 Fault::new(ProviderError::Interrupted(text), FailureKind::Malformed, RetryDecision::Never);
-            return fault.of_this_time().told(None, said, complaint);
+            return fault.not_retried().with_response(None, said, complaint);
         }
         let status = complaint.status.unwrap_or_else(|| status_of(&complaint));
         let named = complaint.status;
-        self.placed(status, &complaint, complaint.wait, text).told(named, said, complaint)
+        self.status_fault(status, &complaint, complaint.wait, text).with_response(named, said, complaint)
     }
 
-    fn placed(&self, status: u16, complaint: &Complaint, wait: Option<Duration>, text: String) -> Fault {
+    fn status_fault(
+        &self,
+        status: u16,
+        complaint: &Complaint,
+        wait: Option<Duration>,
+        text: String,
+    ) -> Fault {
         let sees = self.call.is_some_and(|call| !call.media.is_empty());
         if sees && (400..=499).contains(&status) && complaint.mentions(MEDIA) {
             return Fault::new(ProviderError::Rejected(text), FailureKind::Unsuitable, RetryDecision::Never);
@@ -164,12 +170,12 @@ impl Reporter<'_> {
         let (text, error): (_, &(dyn Error + 'static)) = match trouble {
             Trouble::TooLong(most) => {
                 let text = format!("it is longer than {} MiB", most / 1024 / 1024);
-                return self.interrupted(&text, FailureKind::Malformed, RetryDecision::Never);
+                return self.interruption_fault(&text, FailureKind::Malformed, RetryDecision::Never);
             }
             Trouble::Broken(error) => {
                 let why = self.redactor.clean(&deepest(error));
                 let text = format!("the connection was lost: {why}");
-                return self.interrupted(&text, FailureKind::Network, RetryDecision::Later);
+                return self.interruption_fault(&text, FailureKind::Network, RetryDecision::Later);
             }
             Trouble::Late => {
                 let text = format!("{name} cannot be reached: no connection in time");
@@ -185,17 +191,17 @@ impl Reporter<'_> {
         let why = self.redactor.clean(&deepest(error));
         if let Some(failed) = tls_error(error) {
             let (why, remedy) =
-                explained(failed).map_or((why.as_str(), None), |(why, remedy)| (why, Some(remedy)));
+                explain_tls_error(failed).map_or((why.as_str(), None), |(why, remedy)| (why, Some(remedy)));
             let text = format!("{name} cannot be reached safely: {why}");
             return Fault::new(ProviderError::Unavailable(text), FailureKind::Network, RetryDecision::Never)
-                .cured_by(remedy);
+                .with_remedy(remedy);
         }
         let text = format!("{name} {text}: {why}");
         Fault::new(ProviderError::Unavailable(text), FailureKind::Network, RetryDecision::Later)
     }
 
     /// Returns the fault for an answer that ended too early.
-    pub(crate) fn interrupted(&self, why: &str, kind: FailureKind, again: RetryDecision) -> Fault {
+    pub(crate) fn interruption_fault(&self, why: &str, kind: FailureKind, again: RetryDecision) -> Fault {
         Fault::new(ProviderError::Interrupted(format!("{}: {why}", self.name)), kind, again)
     }
 
@@ -397,7 +403,7 @@ mod tests {
         let reporter = Reporter { name: "svc", redactor: &redactor, call: None };
         let place = |text: &str| {
             let frame = serde_json::from_str(text).unwrap();
-            reporter.frame(Complaint::of_frame(&frame).unwrap())
+            reporter.frame(Complaint::from_frame(&frame).unwrap())
         };
         let overloaded =
             place(r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#);

@@ -85,13 +85,13 @@ impl SpanExporter {
 }
 
 impl SpanSink for SpanExporter {
-    fn finished(&self, span: Span) {
+    fn record_span(&self, span: Span) {
         if self.queue.try_send(Message::Span(Box::new(span))).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn lost(&self) -> u64 {
+    fn lost_spans(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 }
@@ -153,7 +153,7 @@ impl Drop for SpanWorker {
 
 /// Builds an OTLP request. Its JSON encoding uses hex ids and strings for 64-bit numbers.
 fn request(batch: &[Span]) -> Value {
-    let spans: Vec<Value> = batch.iter().map(written).collect();
+    let spans: Vec<Value> = batch.iter().map(span_json).collect();
     let version = env!("CARGO_PKG_VERSION");
     let resource = [attribute("service.name", text("cogn")), attribute("service.version", text(version))];
     json!({ "resourceSpans": [{
@@ -162,7 +162,7 @@ fn request(batch: &[Span]) -> Value {
     }] })
 }
 
-fn written(span: &Span) -> Value {
+fn span_json(span: &Span) -> Value {
     let kind = match span.kind {
         SpanKind::Server => 2,
         SpanKind::Client => 3,
@@ -222,7 +222,7 @@ mod tests {
         )
         .text("gen_ai.operation.name", "chat")
         .count("gen_ai.usage.input_tokens", 7)
-        .failed("E2002");
+        .with_error("E2002");
         span.parent = Some("1111111111111111".to_owned());
         let value = request(&[span]);
         let written = &value["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
@@ -264,12 +264,12 @@ mod tests {
         let (exporter, worker) = span_exporter("http://127.0.0.1:9").unwrap();
         let now = SystemTime::UNIX_EPOCH;
         for _ in 0..WAITING + 3 {
-            exporter.finished(Span::new("a", "b", "n", SpanKind::Internal, (now, now)));
+            exporter.record_span(Span::new("a", "b", "n", SpanKind::Internal, (now, now)));
         }
-        assert_eq!(exporter.lost(), 3);
+        assert_eq!(exporter.lost_spans(), 3);
         drop(worker);
-        assert_eq!(exporter.lost(), 3 + WAITING as u64, "what waits for a worker that is gone is lost");
-        exporter.finished(Span::new("a", "b", "n", SpanKind::Internal, (now, now)));
-        assert_eq!(exporter.lost(), 4 + WAITING as u64);
+        assert_eq!(exporter.lost_spans(), 3 + WAITING as u64, "what waits for a worker that is gone is lost");
+        exporter.record_span(Span::new("a", "b", "n", SpanKind::Internal, (now, now)));
+        assert_eq!(exporter.lost_spans(), 4 + WAITING as u64);
     }
 }

@@ -12,7 +12,7 @@ use reqwest::Url;
 const ANY: &str = "http://127.0.0.1:1";
 
 /// Returns the proxy for this address, if one is configured.
-pub(crate) fn of_the_machine(to: &Uri) -> Result<Option<Intercept>, ProviderError> {
+pub(crate) fn system_proxy(to: &Uri) -> Result<Option<Intercept>, ProviderError> {
     check(to, &|name| env::var(name).ok())?;
     Ok(Matcher::from_env().intercept(to))
 }

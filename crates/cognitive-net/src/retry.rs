@@ -77,12 +77,12 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     let asked = text(RETRY_AFTER.as_str())?;
     match asked.parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-        Err(_) => until(asked, now),
+        Err(_) => time_until(asked, now),
     }
 }
 
 /// Returns the time until an HTTP date; zero if the date has passed.
-fn until(date: &str, now: SystemTime) -> Option<Duration> {
+fn time_until(date: &str, now: SystemTime) -> Option<Duration> {
     let then = DateTimeParser::new().parse_timestamp(date).ok()?;
     let now = Timestamp::try_from(now).ok()?;
     Some(Duration::try_from(then.duration_since(now)).unwrap_or(Duration::ZERO))

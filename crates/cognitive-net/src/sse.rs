@@ -32,11 +32,11 @@ impl LineCutter {
         let (line, rest) = bytes.split_at(end);
         self.after_cr = rest.first() == Some(&b'\r');
         *bytes = rest.get(1..).unwrap_or_default();
-        Some(self.whole(line))
+        Some(self.complete_line(line))
     }
 
     /// Completes a line.
-    fn whole<'b>(&mut self, end: &'b [u8]) -> Cow<'b, [u8]> {
+    fn complete_line<'b>(&mut self, end: &'b [u8]) -> Cow<'b, [u8]> {
         let line = if self.begun.is_empty() {
             Cow::Borrowed(end)
         } else {
@@ -56,7 +56,7 @@ impl LineCutter {
     }
 
     /// Returns the number of buffered bytes.
-    fn kept(&self) -> usize {
+    fn buffered_length(&self) -> usize {
         self.begun.len()
     }
 }
@@ -84,7 +84,7 @@ impl Sse {
     pub(crate) fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Option<Cow<'b, str>>, TooLong> {
         while !bytes.is_empty() {
             let line = self.lines.next(bytes);
-            let length = line.as_ref().map_or_else(|| self.lines.kept(), |line| line.len());
+            let length = line.as_ref().map_or_else(|| self.lines.buffered_length(), |line| line.len());
             if length.saturating_add(self.data.len()) > self.longest {
                 return Err(TooLong);
             }
@@ -161,7 +161,7 @@ impl Lines {
     pub(crate) fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Option<Cow<'b, str>>, TooLong> {
         while !bytes.is_empty() {
             let line = self.lines.next(bytes);
-            if line.as_ref().map_or_else(|| self.lines.kept(), |line| line.len()) > self.longest {
+            if line.as_ref().map_or_else(|| self.lines.buffered_length(), |line| line.len()) > self.longest {
                 return Err(TooLong);
             }
             let line = line.map(text).filter(|line| !line.trim().is_empty());
@@ -175,7 +175,7 @@ impl Lines {
     /// Ends the input and returns the last line, even without a line end. The JSON parser shows whether it is
     /// complete.
     pub(crate) fn last(&mut self) -> Option<String> {
-        let line = text(self.lines.whole(b"")).into_owned();
+        let line = text(self.lines.complete_line(b"")).into_owned();
         (!line.trim().is_empty()).then_some(line)
     }
 }

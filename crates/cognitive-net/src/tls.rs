@@ -26,7 +26,7 @@ pub(crate) fn is_tls(error: &(dyn Error + 'static)) -> bool {
 }
 
 /// Returns the cause and a remedy; `None` if the error's own text must be used.
-pub(crate) fn explained(error: &rustls::Error) -> Option<(&'static str, &'static str)> {
+pub(crate) fn explain_tls_error(error: &rustls::Error) -> Option<(&'static str, &'static str)> {
     let certificate = match error {
         rustls::Error::InvalidCertificate(certificate) => certificate,
         rustls::Error::InvalidMessage(_) => {

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cognitive_contract::text::{cut, written_out};
+use cognitive_contract::text::{cut, escape_controls};
 
 use crate::PackageError;
 use crate::archive::{self, ArchiveForm, Files};
@@ -88,7 +88,7 @@ fn git(place: &Path, url: &str, arguments: &[&str]) -> Result<Vec<u8>, PackageEr
     let is_complaint = |line: &&str| line.starts_with("error: ") || line.starts_with("fatal: ");
     let first = said.lines().find(is_complaint).or_else(|| said.lines().next_back());
     let said = first.unwrap_or("it gives no reason");
-    Err(PackageError::new(format!("git failed: {}", written_out(cut(said.trim(), 300)))))
+    Err(PackageError::new(format!("git failed: {}", escape_controls(cut(said.trim(), 300)))))
 }
 
 fn protocol(url: &str) -> &'static str {

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cognitive_contract::text::{cut, written_out};
+use cognitive_contract::text::{cut, escape_controls};
 
 /// Git configuration for every command.
 const SETTINGS: [&str; 6] = [
@@ -52,7 +52,7 @@ pub fn commits(folder: &Path, most: usize) -> Vec<FolderCommit> {
         Some(FolderCommit {
             id,
             at: cut(at, 40).to_owned(),
-            subject: written_out(cut(subject, 200)).into_owned(),
+            subject: escape_controls(cut(subject, 200)).into_owned(),
         })
     };
     said.lines().filter_map(commit).collect()

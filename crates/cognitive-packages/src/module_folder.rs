@@ -71,13 +71,13 @@ pub enum Overwrite {
 impl ModuleFolder {
     /// The folder of a project: `cognitive/modules`, with the lock file in the project itself.
     #[must_use]
-    pub fn of_project(root: &Path) -> Self {
+    pub fn in_project(root: &Path) -> Self {
         Self { folder: root.join("cognitive/modules"), lock: root.join(LOCK_FILE) }
     }
 
     /// The module folder of a user, in the home directory.
     #[must_use]
-    pub fn of_user(home: &Path) -> Self {
+    pub fn in_home(home: &Path) -> Self {
         let place = home.join(".cognitive");
         Self { folder: place.join("modules"), lock: place.join(LOCK_FILE) }
     }
@@ -95,7 +95,7 @@ impl ModuleFolder {
     }
 
     /// The installed packages according to the lock file.
-    pub fn locked(&self) -> Result<LockFile, PackageError> {
+    pub fn load_lock(&self) -> Result<LockFile, PackageError> {
         LockFile::read(&self.lock)
     }
 
@@ -119,7 +119,7 @@ impl ModuleFolder {
         let name = package.name();
         check_name(name)?;
         let _guard = self.guard()?;
-        let mut lock = self.locked()?;
+        let mut lock = self.load_lock()?;
         let known = lock.modules.get(name);
         signature::check_same_signer(name, known, origin.signed_by.as_deref(), overwrite)?;
         let there = self.tree(name);
@@ -156,7 +156,7 @@ impl ModuleFolder {
     pub fn remove(&self, name: &str, overwrite: Overwrite) -> Result<LockedModule, PackageError> {
         check_name(name)?;
         let _guard = self.guard()?;
-        let mut lock = self.locked()?;
+        let mut lock = self.load_lock()?;
         let Some(known) = lock.modules.remove(name) else {
             let error = PackageError::new(format!("no such installed package: `{name}`"));
             return Err(if self.tree(name).is_some() {
@@ -241,7 +241,7 @@ impl ModuleFolder {
         // An unreadable pending file was never complete.
         for (name, pending) in LockFile::read(&path).map(|file| file.modules).unwrap_or_default() {
             if self.tree(&name).as_deref() == Some(&pending.tree) {
-                let mut lock = self.locked()?;
+                let mut lock = self.load_lock()?;
                 lock.modules.insert(name, pending);
                 lock.write(&self.lock)?;
             }
@@ -261,7 +261,7 @@ mod tests {
     }
 
     fn package(name: &str, version: &str) -> Package {
-        Package::of_files(files(name, version)).unwrap()
+        Package::from_files(files(name, version)).unwrap()
     }
 
     fn install(folder: &ModuleFolder, package: &Package) -> Result<InstallOutcome, PackageError> {
@@ -271,18 +271,18 @@ mod tests {
     #[test]
     fn the_lock_file_is_right_at_every_step() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = ModuleFolder::of_project(dir.path());
+        let folder = ModuleFolder::in_project(dir.path());
         let (one, two) = (package("m", "1.0.0"), package("m", "1.1.0"));
         assert_eq!(install(&folder, &one).unwrap(), InstallOutcome::Added);
-        let locked = folder.locked().unwrap().modules["m"].clone();
+        let locked = folder.load_lock().unwrap().modules["m"].clone();
         assert_eq!((locked.version.as_str(), &locked.sha256), ("1.0.0", &one.sha256));
         assert_eq!(folder.state("m", &locked), InstalledState::Intact);
         assert_eq!(install(&folder, &one).unwrap(), InstallOutcome::Unchanged);
         assert_eq!(install(&folder, &two).unwrap(), InstallOutcome::Replaced("1.0.0".to_owned()));
-        assert_eq!(folder.locked().unwrap().modules["m"].version, "1.1.0");
+        assert_eq!(folder.load_lock().unwrap().modules["m"].version, "1.1.0");
         assert_eq!(folder.state("m", &locked), InstalledState::Changed);
         folder.remove("m", Overwrite::Intact).unwrap();
-        assert_eq!(folder.locked().unwrap(), LockFile::default());
+        assert_eq!(folder.load_lock().unwrap(), LockFile::default());
         assert_eq!(folder.state("m", &locked), InstalledState::Missing);
         assert!(!folder.path().join("m").exists());
     }
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn what_people_wrote_or_changed_stays_unless_they_say_so() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = ModuleFolder::of_project(dir.path());
+        let folder = ModuleFolder::in_project(dir.path());
         put_folder(folder.path(), "own", &files("own", "0.1.0")).unwrap();
         let refused = install(&folder, &package("own", "1.0.0")).unwrap_err();
         assert!(refused.message().starts_with("another module is in its place: `"), "{refused}");
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn nothing_outside_of_the_folder_can_be_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = ModuleFolder::of_project(dir.path());
+        let folder = ModuleFolder::in_project(dir.path());
         fs::write(dir.path().join("mine"), "mine").unwrap();
         for name in ["../../mine", "..", "/", "", ".", "cognitive/../x"] {
             assert!(folder.remove(name, Overwrite::Anything).is_err(), "{name}");
@@ -332,21 +332,21 @@ mod tests {
     #[test]
     fn an_installation_that_was_killed_half_way_is_finished_by_the_next_command() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = ModuleFolder::of_project(dir.path());
+        let folder = ModuleFolder::in_project(dir.path());
         install(&folder, &package("m", "1.0.0")).unwrap();
         install(&folder, &package("m", "1.1.0")).unwrap();
-        let newer = folder.locked().unwrap().modules["m"].clone();
+        let newer = folder.load_lock().unwrap().modules["m"].clone();
         install(&folder, &package("m", "1.0.0")).unwrap();
         folder.begin("m", &newer).unwrap();
         let before_the_swap = folder.path().join(PENDING);
         install(&folder, &package("n", "1.0.0")).unwrap();
-        assert_eq!(folder.locked().unwrap().modules["m"].version, "1.0.0", "nothing had changed yet");
+        assert_eq!(folder.load_lock().unwrap().modules["m"].version, "1.0.0", "nothing had changed yet");
         assert!(!before_the_swap.exists());
 
         folder.begin("m", &newer).unwrap();
         put_folder(folder.path(), "m", &package("m", "1.1.0").files).unwrap();
         install(&folder, &package("n", "1.0.0")).unwrap();
-        assert_eq!(folder.locked().unwrap().modules["m"], newer);
+        assert_eq!(folder.load_lock().unwrap().modules["m"], newer);
         assert_eq!(
             install(&folder, &package("m", "1.2.0")).unwrap(),
             InstallOutcome::Replaced("1.1.0".to_owned())
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn a_half_written_file_goes_with_the_next_command() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = ModuleFolder::of_project(dir.path());
+        let folder = ModuleFolder::in_project(dir.path());
         install(&folder, &package("m", "1.0.0")).unwrap();
         let drafts = [folder.path(), dir.path()].map(|at| at.join(".cognitive.lock.part"));
         for draft in &drafts {
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn a_lock_file_that_is_damaged_stops_everything_and_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = ModuleFolder::of_project(dir.path());
+        let folder = ModuleFolder::in_project(dir.path());
         fs::write(folder.lock_path(), "<<<<<<< HEAD").unwrap();
         assert!(install(&folder, &package("m", "1.0.0")).is_err());
         assert!(!folder.path().join("m").exists());

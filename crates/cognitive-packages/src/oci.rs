@@ -77,7 +77,7 @@ impl OciReference {
 
     /// Returns this location, identified only by its digest.
     #[must_use]
-    pub fn pinned(&self, digest: &str) -> Self {
+    pub fn with_digest(&self, digest: &str) -> Self {
         Self { tag: None, digest: Some(digest.to_owned()), ..self.clone() }
     }
 }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_manifest_leads_back_to_the_archive_and_its_signature() {
-        let package = Package::of_files(files("m", "1.0.0")).unwrap();
+        let package = Package::from_files(files("m", "1.0.0")).unwrap();
         let upload = upload_of(&package, Some("signed"));
         let layer = layer_of(&upload.manifest).unwrap();
         assert_eq!(layer.digest, format!("sha256:{}", package.sha256));

@@ -30,17 +30,17 @@ pub struct Package {
 
 impl Package {
     /// Packs a folder.
-    pub fn of_folder(folder: &Folder) -> Result<Self, PackageError> {
+    pub fn from_folder(folder: &Folder) -> Result<Self, PackageError> {
         let files = files_of(folder).map_err(|failure| PackageError::new(failure.message()))?;
-        Self::of_files(files)
+        Self::from_files(files)
     }
 
     /// Packs files from any source.
-    pub fn of_files(files: Files) -> Result<Self, PackageError> {
+    pub fn from_files(files: Files) -> Result<Self, PackageError> {
         if let Some((path, fault)) = files.keys().find_map(|path| Some((path, path_fault(path)?))) {
             return Err(PackageError::new(format!("cannot pack a file: {fault}: `{path}`")));
         }
-        let module = checked(&files)?;
+        let module = load_module(&files)?;
         let archive = archive::write(&module.manifest.name, &files)
             .map_err(|error| PackageError::new(format!("cannot pack the module: {error}")))?;
         // This program must be able to read the result.
@@ -50,7 +50,7 @@ impl Package {
     }
 
     /// Reads an archive. With `expected`, the hash is compared before anything is unpacked. (SEC-025)
-    pub fn of_archive(bytes: Vec<u8>, expected: Option<&str>) -> Result<Self, PackageError> {
+    pub fn from_archive(bytes: Vec<u8>, expected: Option<&str>) -> Result<Self, PackageError> {
         let sha256 = sha256(&bytes);
         if let Some(expected) = expected.map(|text| text.strip_prefix("sha256:").unwrap_or(text))
             && !expected.eq_ignore_ascii_case(&sha256)
@@ -61,7 +61,7 @@ impl Package {
             .hint("Do not use it. Contact its publisher, or check that no proxy changes downloads"));
         }
         let unpacked = archive::read(&bytes, &ArchiveForm::Package)?;
-        let module = checked(&unpacked.files)?;
+        let module = load_module(&unpacked.files)?;
         if unpacked.top != module.manifest.name {
             return Err(PackageError::new(format!(
                 "the folder in the package must have the name of the module `{}`, found: `{}`",
@@ -109,7 +109,7 @@ pub fn tree_digest(files: &Files) -> String {
 }
 
 /// Loads the module from its files.
-fn checked(files: &Files) -> Result<Module, PackageError> {
+fn load_module(files: &Files) -> Result<Module, PackageError> {
     if let Some(missing) = REQUIRED.iter().find(|name| !files.contains_key(**name)) {
         return Err(PackageError::new(format!(
             "a package needs `module.yaml`, `prompt.md` and `schema.json`; missing: `{missing}`"
@@ -148,17 +148,17 @@ pub(crate) mod tests {
 
     #[test]
     fn reg_002_what_is_packed_is_the_same_after_unpacking() {
-        let packed = Package::of_files(files("m", "1.0.0")).unwrap();
+        let packed = Package::from_files(files("m", "1.0.0")).unwrap();
         assert_eq!(packed.file_name(), "m-1.0.0.tar.gz");
-        let read =
-            Package::of_archive(packed.archive.clone(), Some(&format!("sha256:{}", packed.sha256))).unwrap();
+        let read = Package::from_archive(packed.archive.clone(), Some(&format!("sha256:{}", packed.sha256)))
+            .unwrap();
         assert_eq!((&read.files, &read.tree, read.name()), (&packed.files, &packed.tree, "m"));
         assert_eq!(read.module.digest, packed.module.digest);
     }
 
     #[test]
     fn reg_003_sec_025_another_hash_is_refused_before_unpacking() {
-        let refused = Package::of_archive(b"not even an archive".to_vec(), Some("sha256:00")).unwrap_err();
+        let refused = Package::from_archive(b"not even an archive".to_vec(), Some("sha256:00")).unwrap_err();
         assert!(refused.message().starts_with("the package has the wrong hash"), "{refused}");
     }
 
@@ -167,20 +167,20 @@ pub(crate) mod tests {
         for name in REQUIRED {
             let mut files = files("m", "1.0.0");
             files.remove(name);
-            let refused = Package::of_files(files).unwrap_err();
+            let refused = Package::from_files(files).unwrap_err();
             assert!(refused.message().ends_with(&format!("missing: `{name}`")), "{refused}");
         }
         let mut broken = files("m", "1.0.0");
         broken.insert("schema.json".to_owned(), b"{".to_vec());
-        assert!(Package::of_files(broken).unwrap_err().message().starts_with("cannot load the module: "));
-        assert!(Package::of_files(files("m", "one")).is_err());
-        assert!(Package::of_files(files("con", "1.0.0")).is_err());
+        assert!(Package::from_files(broken).unwrap_err().message().starts_with("cannot load the module: "));
+        assert!(Package::from_files(files("m", "one")).is_err());
+        assert!(Package::from_files(files("con", "1.0.0")).is_err());
     }
 
     #[test]
     fn the_folder_has_the_name_of_the_module() {
         let bytes = archive::write("other", &files("m", "1.0.0")).unwrap();
-        let refused = Package::of_archive(bytes, None).unwrap_err();
+        let refused = Package::from_archive(bytes, None).unwrap_err();
         assert!(refused.message().ends_with("the name of the module `m`, found: `other`"), "{refused}");
     }
 

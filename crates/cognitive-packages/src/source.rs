@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use cognitive_contract::address::bare_url;
 use cognitive_contract::compose::VersionRange;
-use cognitive_contract::text::{cut, written_out};
+use cognitive_contract::text::{cut, escape_controls};
 
 use crate::name::{check_name, path_fault};
 use crate::{OciReference, PackageError};
@@ -72,30 +72,30 @@ impl PackageSource {
     pub fn parse(text: &str) -> Result<Self, PackageError> {
         let text = text.trim();
         if text.is_empty() || text.len() > MAX_LENGTH || text.chars().any(char::is_control) {
-            return Err(unknown(text, "it is empty, too long or has control characters"));
+            return Err(unknown_source(text, "it is empty, too long or has control characters"));
         }
         if let Some(rest) = text.strip_prefix("oci://") {
-            return OciReference::parse(rest).map(Self::Oci).map_err(|reason| unknown(text, &reason));
+            return OciReference::parse(rest).map(Self::Oci).map_err(|reason| unknown_source(text, &reason));
         }
         if let Some(rest) = text.strip_prefix("github:") {
-            return github(rest).map_err(|reason| unknown(text, &reason));
+            return github(rest).map_err(|reason| unknown_source(text, &reason));
         }
         if text.starts_with("git+") || text.starts_with("git@") || text.starts_with("ssh://") {
-            return git(text).map_err(|reason| unknown(text, &reason));
+            return git(text).map_err(|reason| unknown_source(text, &reason));
         }
         if let Some(rest) = text.strip_prefix("registry:") {
-            return registry(rest).map_err(|reason| unknown(text, &reason));
+            return registry(rest).map_err(|reason| unknown_source(text, &reason));
         }
         if text.starts_with("https://") || text.starts_with("http://") {
-            return web(text).map_err(|reason| unknown(text, &reason));
+            return web(text).map_err(|reason| unknown_source(text, &reason));
         }
         if is_path(text) {
             return Ok(Self::Path(PathBuf::from(text)));
         }
         if text.contains("://") || text.contains("::") {
-            return Err(unknown(text, "unsupported kind of address"));
+            return Err(unknown_source(text, "unsupported kind of address"));
         }
-        registry(text).map_err(|reason| unknown(text, &reason))
+        registry(text).map_err(|reason| unknown_source(text, &reason))
     }
 }
 
@@ -239,11 +239,11 @@ fn folder(path: &str) -> Result<String, String> {
     }
 }
 
-fn unknown(text: &str, reason: &str) -> PackageError {
+fn unknown_source(text: &str, reason: &str) -> PackageError {
     // Messages go into logs, so they must not contain a secret from an address.
     let has_user = text.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
     let shown = if has_user { bare_url(text) } else { text.to_owned() };
-    PackageError::new(format!("unsupported package source: `{}`: {reason}", written_out(cut(&shown, 120)))).hint(
+    PackageError::new(format!("unsupported package source: `{}`: {reason}", escape_controls(cut(&shown, 120)))).hint(
         "Use a folder, an archive, `https://…`, `github:owner/repo/path@ref`, `git+https://…`, `oci://host/repository:tag` or a name",
     )
 }

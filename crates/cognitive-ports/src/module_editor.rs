@@ -223,7 +223,7 @@ pub trait CaseBook: Send + Sync {
 /// Returns the manifest member by which a draft has more rights than the installed module; `None` if there is
 /// none. The author of a draft may be untrusted, so the installed module limits its rights.
 #[must_use]
-pub fn widened(installed: &Manifest, draft: &Manifest) -> Option<String> {
+pub fn widened_right(installed: &Manifest, draft: &Manifest) -> Option<String> {
     if installed.name != draft.name {
         // The operator's rules refer to modules by name.
         return Some("name".to_owned());
@@ -278,7 +278,7 @@ mod tests {
             written["name"] = written.get("name").cloned().unwrap_or_else(|| json!("m"));
             Manifest::from_value(&written, Format::V22).unwrap()
         };
-        widened(&manifest(installed), &manifest(draft))
+        widened_right(&manifest(installed), &manifest(draft))
     }
 
     #[test]

@@ -143,16 +143,16 @@ impl PriceTable {
         static TABLE: OnceLock<Arc<PriceTable>> = OnceLock::new();
         let empty = || Self { entries: Vec::new(), as_of: String::new() };
         // A test parses the file, so the table is never empty.
-        let read = || serde_json::from_str(BUILT_IN).ok().and_then(|file| Self::of_file(file).ok());
+        let read = || serde_json::from_str(BUILT_IN).ok().and_then(|file| Self::from_file(file).ok());
         Arc::clone(TABLE.get_or_init(|| Arc::new(read().unwrap_or_else(empty))))
     }
 
     /// Parses an operator's own table from a JSON or YAML value. The error says what is wrong with it.
     pub fn from_value(value: serde_json::Value) -> Result<Self, String> {
-        Self::of_file(serde_json::from_value(value).map_err(|error| error.to_string())?)
+        Self::from_file(serde_json::from_value(value).map_err(|error| error.to_string())?)
     }
 
-    fn of_file(file: TableFile) -> Result<Self, String> {
+    fn from_file(file: TableFile) -> Result<Self, String> {
         let as_of = file.as_of;
         if !is_day(&as_of) {
             return Err(format!("expected a day such as `2026-11-17` in `as_of`: `{as_of}`"));
@@ -220,7 +220,7 @@ impl PriceTable {
     #[must_use]
     pub fn for_posts(&self) -> Self {
         let entries = self.entries.iter().cloned();
-        let entries = entries.map(|entry| PriceEntry { price: entry.price.halved(), ..entry }).collect();
+        let entries = entries.map(|entry| PriceEntry { price: entry.price.halve(), ..entry }).collect();
         Self { entries, as_of: self.as_of.clone() }
     }
 
@@ -297,7 +297,7 @@ impl ModelPrice {
     };
 
     /// Returns half of the price, rounded up, so that cost limits still hold.
-    fn halved(self) -> Self {
+    fn halve(self) -> Self {
         let rates = |rates: TokenRates| {
             let half = |money: Money| Money::from_pico(money.pico().div_ceil(2));
             TokenRates {

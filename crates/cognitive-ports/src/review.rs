@@ -85,7 +85,7 @@ impl Verdict {
 
     /// Returns the past participle, for messages.
     #[must_use]
-    pub fn past(self) -> &'static str {
+    pub fn past_participle(self) -> &'static str {
         match self {
             Self::Approve => "approved",
             Self::Reject => "rejected",
@@ -355,7 +355,7 @@ impl fmt::Display for ReviewError {
             Self::Unknown => f.write_str("unknown review"),
             Self::Conflict(review) => {
                 let decision = review.decision.as_ref();
-                let past = decision.map_or("decided", |decision| decision.verdict.past());
+                let past = decision.map_or("decided", |decision| decision.verdict.past_participle());
                 write!(f, "review {} was already {past}", review.id)?;
                 match decision.and_then(|decision| decision.by.as_deref()) {
                     Some(by) => write!(f, " by: `{by}`"),
@@ -397,7 +397,7 @@ pub trait ReviewQueue: Send + Sync {
     fn calibration(&self, module: Option<&str>) -> Result<CalibrationReport, String>;
 
     /// Returns one calibration for each pair of module and model, because confidences are not comparable
-    /// between them. Uses the newest decisions of each, as [`calibrated`](Self::calibrated) does.
+    /// between them. Uses the newest decisions of each, as [`calibrated_confidence`](Self::calibrated_confidence) does.
     fn calibrations(&self, module: Option<&str>) -> Result<Vec<ModelCalibration>, String> {
         let mut judged = JudgedByModel::default();
         let mut take = |review: Value| {
@@ -418,7 +418,7 @@ pub trait ReviewQueue: Send + Sync {
 
     /// Returns the share of answers of such a confidence that people found right, if there are enough
     /// decisions. Must be cheap, because it is called at the end of every run.
-    fn calibrated(&self, module: &str, model: &str, confidence: f64) -> Option<f64>;
+    fn calibrated_confidence(&self, module: &str, model: &str, confidence: f64) -> Option<f64>;
 
     /// Passes the exported decisions to `take` as JSON lines, oldest first, until `take` returns false.
     fn export(
@@ -431,7 +431,7 @@ pub trait ReviewQueue: Send + Sync {
 
 /// Returns the export line of a decided entry, if it yields one.
 #[must_use]
-pub fn exported(form: ReviewExport, review: &Review) -> Option<Value> {
+pub fn export_entry(form: ReviewExport, review: &Review) -> Option<Value> {
     match form {
         ReviewExport::Decisions => serde_json::to_value(review).ok(),
         ReviewExport::Cases => case_of(review),
@@ -456,7 +456,7 @@ fn case_of(review: &Review) -> Option<Value> {
 #[must_use]
 pub fn expectation_of(data: &Value) -> Option<Map<String, Value>> {
     let members = data.as_object()?.iter().filter(|(name, _)| *name != "rationale");
-    let expect: Map<String, Value> = members.map(|(name, value)| (place(name), literally(value))).collect();
+    let expect: Map<String, Value> = members.map(|(name, value)| (place(name), exact_rule(value))).collect();
     (!expect.is_empty()).then_some(expect)
 }
 
@@ -470,7 +470,7 @@ fn place(name: &str) -> String {
 }
 
 /// Expects a value exactly, even if parts of it look like a rule.
-fn literally(value: &Value) -> Value {
+fn exact_rule(value: &Value) -> Value {
     match value {
         Value::Object(_) | Value::Array(_) => json!({ "$exact": value }),
         scalar => scalar.clone(),

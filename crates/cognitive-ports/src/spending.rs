@@ -102,7 +102,7 @@ pub trait SpendingLedger: Send + Sync {
     fn settle(&self, id: &str, spent: Money) -> Result<(), String>;
 
     /// Returns the amounts counted on a day, in total and for one key.
-    fn counted(&self, day: u64, key: &str, now: SystemTime) -> Result<(Money, Money), String>;
+    fn counted_spending(&self, day: u64, key: &str, now: SystemTime) -> Result<(Money, Money), String>;
 }
 
 impl DayBudget {

@@ -42,7 +42,8 @@ impl Provider for Receiver {
     }
 
     fn takes(&self, category: Category) -> Option<AcceptedForm> {
-        (category == Category::Image).then(|| AcceptedForm::from_types(&[MediaType::Png]).sized(8192))
+        (category == Category::Image)
+            .then(|| AcceptedForm::from_types(&[MediaType::Png]).with_longest_side(8192))
     }
 
     fn ask<'a>(
@@ -115,7 +116,7 @@ fn bare(text: &str) -> Duration {
 fn steps(picture: &[u8], body: &[u8], runtime: &tokio::runtime::Runtime) {
     let media = Media::new(Documents::Here);
     let bytes = Bytes::copy_from_slice(picture);
-    let form = AcceptedForm::from_types(&[MediaType::Png]).sized(8192);
+    let form = AcceptedForm::from_types(&[MediaType::Png]).with_longest_side(8192);
     let facts = runtime.block_on(media.examine(bytes.clone(), MediaType::Png)).unwrap();
     let input: Value = serde_json::from_slice(body).unwrap();
     let time = |name: &str, step: &dyn Fn()| {

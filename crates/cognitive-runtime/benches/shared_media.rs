@@ -66,7 +66,7 @@ impl MediaSource for Plain {
 
 /// Answers at its second poll, so that all parts have their media at the same time.
 fn slow() -> FakeProvider {
-    let answering = FakeProvider::waiting(|call, sink| {
+    let answering = FakeProvider::from_future(|call, sink| {
         assert_eq!(call.media.len(), 1);
         let mut looks = 0;
         Box::pin(async move {

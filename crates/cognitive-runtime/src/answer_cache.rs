@@ -39,10 +39,10 @@ impl AnswerCache {
     /// enforced. Also `None` if the module has parts: their answers can change without it.
     pub(crate) fn for_question(run: &Run<'_, '_>, input: &ValidInput, media: &MediaSet) -> Option<Self> {
         let module = run.module;
-        if run.context.store.is_none() || run.plan.settings.enforced() != Enforcement::Full {
+        if run.context.store.is_none() || run.plan.settings.enforcement() != Enforcement::Full {
             return None;
         }
-        if !module.stands_alone() {
+        if !module.is_standalone() {
             return None;
         }
         let emit = module.manifest.context.emits.iter().find(|emit| emit.kind == CACHE)?;
@@ -55,7 +55,7 @@ impl AnswerCache {
         // An answer depends on more than the input. A change to any of these makes it another question.
         let mut bound = json!({
             "module": module.digest.module,
-            "context": others(input.context()),
+            "context": question_context(input.context()),
             "provider": run.provider.name(),
             // The same service at another address, or another of its models, may answer differently.
             "identity": identity(run),
@@ -107,7 +107,7 @@ impl AnswerCache {
             json!({ "model": run.receipt.model, "notices": answer.notices(&[]), "envelope": envelope });
         let now = run.context.now();
         let entry = ContextEntry::new(KIND, self.key.clone(), value, self.ttl, now)
-            .of_module(&run.module.manifest.name);
+            .with_module(&run.module.manifest.name);
         if let Err(reason) = store.put(&run.context.owner, &entry, now) {
             run.warnings.push(Warning::new(NOTICE, format!("the answer is not cached: {reason}")));
         }
@@ -121,7 +121,7 @@ fn notices(value: &Value) -> Vec<Warning> {
 }
 
 /// Returns the context without cached answers of this module, which do not change the question.
-fn others(context: &Map<String, Value>) -> Map<String, Value> {
+fn question_context(context: &Map<String, Value>) -> Map<String, Value> {
     let others = context.iter().filter(|(kind, _)| *kind != CACHE);
     others.map(|(kind, value)| (kind.clone(), value.clone())).collect()
 }

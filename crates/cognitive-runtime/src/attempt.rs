@@ -28,7 +28,7 @@ pub(crate) async fn ask(run: &mut Run<'_, '_>, mut prompt: Prompt) -> Result<Jud
                 return Ok(JudgedAnswer { warnings: tools.warnings, ..JudgedAnswer::unreadable(failure) });
             }
         };
-        match prompt.again(&answer) {
+        match prompt.repair_prompt(&answer) {
             Some(next) if run.receipt.reasked < run.plan.settings.reasks() => {
                 prompt = next;
                 run.receipt.reasked += 1;
@@ -43,9 +43,9 @@ pub(crate) async fn ask(run: &mut Run<'_, '_>, mut prompt: Prompt) -> Result<Jud
 
 /// Finds the answer in the model's text and checks it against the contract.
 async fn judge(run: &mut Run<'_, '_>, reply: &Reply) -> JudgedAnswer {
-    run.receipt.replied(reply);
+    run.receipt.record_reply(reply);
     run.listeners.event(Event::Stage(Stage::Check));
-    let enforcement = run.plan.settings.enforced();
+    let enforcement = run.plan.settings.enforcement();
     let mut answer = {
         let complete = |object: Map<String, Value>| call::complete(run, reply, object);
         let fits = |object| output::keeps_contract(run.module, complete(object), enforcement);
@@ -54,12 +54,12 @@ async fn judge(run: &mut Run<'_, '_>, reply: &Reply) -> JudgedAnswer {
                 draft.object = complete(draft.object);
                 output::judge(run.module, draft, enforcement, run.host.gate)
             }
-            Err(failure) => JudgedAnswer::unreadable(call::unfinished(run, failure, reply)),
+            Err(failure) => JudgedAnswer::unreadable(call::unfinished_failure(run, failure, reply)),
         }
     };
     media::check_answer(run, &mut answer).await;
     answer.warnings.extend(call::lost_characters(&reply.text));
     answer.warnings.extend(call::ignored_thinking(run, reply));
-    run.receipt.judged(&answer, call::schema_ignored(run, reply, &answer));
+    run.receipt.record_verdict(&answer, call::schema_ignored(run, reply, &answer));
     answer
 }

@@ -66,7 +66,7 @@ impl<'a> RunAudit<'a> {
     }
 
     /// Returns a reason as the caller may see it.
-    fn shown<'r>(&self, reason: &'r str) -> &'r str {
+    fn visible_reason<'r>(&self, reason: &'r str) -> &'r str {
         shown_reason(reason, self.request.options.remote)
     }
 
@@ -85,7 +85,7 @@ impl<'a> RunAudit<'a> {
         record.version.clone_from(&module.manifest.version);
         self.attribute(&mut record);
         let reason = audit.submit(record).err()?;
-        Some(Warning::new(NOTICE, format!("{what} was not recorded: {}", self.shown(&reason))))
+        Some(Warning::new(NOTICE, format!("{what} was not recorded: {}", self.visible_reason(&reason))))
     }
 
     /// Records which context the model is about to get, without its values. (CTX-043)
@@ -124,7 +124,7 @@ impl<'a> RunAudit<'a> {
         let Some(to) = provider.destination() else { return Ok(()) };
         let provider = provider.name();
         let attempt = self.calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        let asked = to.asked(provider);
+        let asked = to.model_label(provider);
         let receipt =
             json!({ "attempt": attempt, "provider": provider, "model": to.model, "address": to.address });
         let mut record = AuditRecord::call(SystemTime::now(), self.trace_id(), self.name(), receipt);
@@ -133,7 +133,7 @@ impl<'a> RunAudit<'a> {
         record.model.clone_from(&asked);
         *self.asked.lock() = Some(asked);
         match audit.commit(record).await {
-            Err(reason) if host.audit_required => Err(unrecorded(self.shown(&reason))),
+            Err(reason) if host.audit_required => Err(audit_failure(self.visible_reason(&reason))),
             Err(reason) => {
                 self.unrecorded.lock().get_or_insert(reason);
                 Ok(())
@@ -144,7 +144,7 @@ impl<'a> RunAudit<'a> {
 }
 
 /// The failure if the operator requires every call to be recorded and this one cannot be.
-fn unrecorded(reason: &str) -> Failure {
+fn audit_failure(reason: &str) -> Failure {
     let message = format!("the model call was not made, because it cannot be recorded: {reason}");
     Failure::new(ErrorCode::InternalError, message)
         .with_detail("kind", json!("audit"))
@@ -225,10 +225,10 @@ impl<'a> RunRecord<'a> {
     }
 
     /// The input with credentials hidden, if it was kept.
-    pub(crate) fn given_value(&self) -> Option<Value> {
+    pub(crate) fn input_value(&self) -> Option<Value> {
         let given = self.given.clone()?;
         let is_json = matches!(given, RunInput::Raw(_));
-        Some(match recorded(given) {
+        Some(match input_json(given) {
             Value::String(text) if is_json => serde_json::from_str(&text).unwrap_or(Value::String(text)),
             value => value,
         })
@@ -239,7 +239,8 @@ impl<'a> RunRecord<'a> {
     pub(crate) async fn close(mut self, latency_ms: f64, envelope: &mut Envelope) {
         self.is_closed = true;
         if let Some(reason) = self.audit.unrecorded.lock().take() {
-            let message = format!("a model call was made without a record: {}", self.audit.shown(&reason));
+            let message =
+                format!("a model call was made without a record: {}", self.audit.visible_reason(&reason));
             envelope.meta_mut().warn(&Warning::new(NOTICE, message));
         }
         let host = self.audit.host;
@@ -249,7 +250,7 @@ impl<'a> RunRecord<'a> {
             _ => Ok(()),
         };
         if let Err(reason) = written {
-            let message = format!("the run was not recorded: {}", self.audit.shown(&reason));
+            let message = format!("the run was not recorded: {}", self.audit.visible_reason(&reason));
             envelope.meta_mut().warn(&Warning::new(NOTICE, message));
         }
     }
@@ -282,7 +283,7 @@ impl<'a> RunRecord<'a> {
             members.insert("parent_span".to_owned(), json!(above));
         }
         let given = self.given.take().filter(|_| self.audit.host.audit_payloads);
-        record.payload = given.map(|given| json!({ "input": recorded(given), "envelope": envelope }));
+        record.payload = given.map(|given| json!({ "input": input_json(given), "envelope": envelope }));
         Some(record)
     }
 }
@@ -300,7 +301,7 @@ fn with_context(given: &RunInput, context: &Map<String, Value>) -> RunInput {
 }
 
 /// An input as the audit log stores it: as sent, without the credentials of its media.
-fn recorded(input: RunInput) -> Value {
+fn input_json(input: RunInput) -> Value {
     let hidden = |mut value: Value| {
         hide_secrets(&mut value);
         value
@@ -321,7 +322,7 @@ impl Drop for RunRecord<'_> {
     fn drop(&mut self) {
         if !self.is_closed {
             let mut envelope =
-                Failure::cancelled("the caller no longer waits for the answer").into_envelope();
+                Failure::cancellation("the caller no longer waits for the answer").into_envelope();
             if let Some(usage) = self.receipt.usage {
                 envelope.meta_mut().set_usage(usage);
             }

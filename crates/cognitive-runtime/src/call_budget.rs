@@ -26,12 +26,12 @@ pub(crate) struct CallBudget {
 
 impl CallBudget {
     /// The operator's limit.
-    pub(crate) fn of_operator(limit: u64) -> Arc<Self> {
+    pub(crate) fn for_operator(limit: u64) -> Arc<Self> {
         Arc::new(Self { limit, made: AtomicU64::new(0), set_by: None })
     }
 
     /// The limit that a module sets for itself and its parts, if it sets one.
-    pub(crate) fn of_module(module: &Module) -> Option<Arc<Self>> {
+    pub(crate) fn for_module(module: &Module) -> Option<Arc<Self>> {
         let set_by = Some(module.manifest.name.clone());
         Some(Arc::new(Self { limit: module.manifest.max_calls?, made: AtomicU64::new(0), set_by }))
     }
@@ -42,7 +42,7 @@ impl CallBudget {
     }
 
     /// The number of calls that were requested.
-    pub(crate) fn made(&self) -> u64 {
+    pub(crate) fn requested_calls(&self) -> u64 {
         self.made.load(Ordering::Relaxed)
     }
 
@@ -56,7 +56,7 @@ impl CallBudget {
         if self.made.fetch_add(1, Ordering::Relaxed) < self.limit {
             return Ok(());
         }
-        Err(self.exceeded(format!("the limit of model calls is reached: {}", self.limit)))
+        Err(self.limit_failure(format!("the limit of model calls is reached: {}", self.limit)))
     }
 
     /// Refuses a run that needs at least `calls` if that exceeds the limit.
@@ -65,10 +65,10 @@ impl CallBudget {
             return Ok(());
         }
         let message = format!("the module needs at least {calls} model calls, the limit is: {}", self.limit);
-        Err(self.exceeded(message).with_detail("calls", json!(calls)))
+        Err(self.limit_failure(message).with_detail("calls", json!(calls)))
     }
 
-    fn exceeded(&self, message: String) -> Failure {
+    fn limit_failure(&self, message: String) -> Failure {
         let failure =
             Failure::new(ErrorCode::CallLimitExceeded, message).with_detail("max_calls", json!(self.limit));
         match &self.set_by {

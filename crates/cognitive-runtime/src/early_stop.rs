@@ -205,7 +205,7 @@ impl EarlyStop {
                 let mut required = node.required.iter().take(MAX_WATCHED).enumerate();
                 let missing = required.find(|(index, _)| frame.seen & (1 << index) == 0);
                 if let Some(name) = missing.map(|(_, name)| name.clone()) {
-                    let message = format!("required member `{}` is missing", shown(&name));
+                    let message = format!("required member `{}` is missing", name_text(&name));
                     self.refuse(Some(&name), "required", message, at);
                 }
             }
@@ -360,12 +360,12 @@ impl JsonListener for EarlyStop {
             self.verdict = self.found.take();
         }
         if event == JsonEvent::Close {
-            self.root.closed();
+            self.root.handle_close();
         }
     }
 }
 
-fn shown(name: &str) -> &str {
+fn name_text(name: &str) -> &str {
     cognitive_contract::text::cut(name, 80)
 }
 

@@ -103,7 +103,7 @@ impl ModelChain {
         self.ladder.as_ref().map(|ladder| ladder.rules).unwrap_or_default()
     }
 
-    fn wrapped(&self, wrap: &mut impl FnMut(&Arc<dyn Provider>) -> Arc<dyn Provider>) -> Self {
+    fn wrap_providers(&self, wrap: &mut impl FnMut(&Arc<dyn Provider>) -> Arc<dyn Provider>) -> Self {
         let ladder = self.ladder.as_ref().map(|ladder| {
             let rungs = ladder.rungs.iter().map(&mut *wrap).collect();
             Arc::new(Ladder { rungs, rules: ladder.rules })
@@ -194,7 +194,7 @@ impl Host {
 
     /// Returns the same host with one model for every module. It overrides the models of single modules.
     #[must_use]
-    pub fn asking(&self, provider: Arc<dyn Provider>) -> Self {
+    pub fn with_provider(&self, provider: Arc<dyn Provider>) -> Self {
         let mut host = Self { models: provider.into(), ..self.clone() };
         if host.of_module.values().any(|of_module| of_module.models.is_some()) {
             for of_module in Arc::make_mut(&mut host.of_module).values_mut() {
@@ -230,9 +230,9 @@ impl Host {
 
     /// Replaces every model of this host, for wrappers that watch or limit calls.
     pub fn wrap_models(&mut self, mut wrap: impl FnMut(&Arc<dyn Provider>) -> Arc<dyn Provider>) {
-        self.models = self.models.wrapped(&mut wrap);
+        self.models = self.models.wrap_providers(&mut wrap);
         for of_module in Arc::make_mut(&mut self.of_module).values_mut() {
-            of_module.models = of_module.models.as_ref().map(|models| models.wrapped(&mut wrap));
+            of_module.models = of_module.models.as_ref().map(|models| models.wrap_providers(&mut wrap));
         }
     }
 
@@ -246,23 +246,23 @@ impl Host {
     #[must_use]
     pub fn decide(&self, module: &str, options: &RunOptions) -> RunPlan {
         let own = self.of_module.get(module);
-        let operator = own.map_or(self.settings, |own| own.settings.over(self.settings));
-        let asked = if options.remote { options.settings.within(operator) } else { options.settings };
-        RunPlan { models: self.models_for(module).clone(), settings: asked.over(operator) }
+        let operator = own.map_or(self.settings, |own| own.settings.or(self.settings));
+        let asked = if options.remote { options.settings.limited_by(operator) } else { options.settings };
+        RunPlan { models: self.models_for(module).clone(), settings: asked.or(operator) }
     }
 
     /// Decides the same for a part: its module's configuration comes first, then the plan of the run above it.
     #[must_use]
     pub fn decide_part(&self, module: &str, above: &RunPlan, is_remote: bool) -> RunPlan {
         let Some(own) = self.of_module.get(module) else { return above.clone() };
-        let settings = if is_remote { own.settings.within(above.settings) } else { own.settings };
+        let settings = if is_remote { own.settings.limited_by(above.settings) } else { own.settings };
         let models = own.models.as_ref().unwrap_or(&above.models);
-        RunPlan { models: models.clone(), settings: settings.over(above.settings) }
+        RunPlan { models: models.clone(), settings: settings.or(above.settings) }
     }
 
     /// Declares the features of this host, as far as its models support them. (CAP-001, CAP-002)
     #[must_use]
-    pub fn declared(&self) -> Capabilities {
+    pub fn declare_capabilities(&self) -> Capabilities {
         let of_modules = self.of_module.values().flat_map(|of_module| &of_module.models);
         let chains = std::iter::once(&self.models).chain(of_modules);
         let rungs: Vec<&Arc<dyn Provider>> = chains.flat_map(ModelChain::all).collect();
@@ -315,7 +315,7 @@ pub enum ModuleRef {
 impl ModuleRef {
     /// A module that was found under this name.
     #[must_use]
-    pub fn loaded(name: impl Into<String>, module: Arc<Module>) -> Self {
+    pub fn from_module(name: impl Into<String>, module: Arc<Module>) -> Self {
         Self::Loaded { name: name.into(), module }
     }
 

@@ -20,7 +20,7 @@ pub fn span_id() -> String {
 
 /// Returns a 128-bit number that no other run of this process has.
 #[must_use]
-pub fn unheard_of() -> u128 {
+pub fn unique_number() -> u128 {
     let [high, low] = numbers();
     (u128::from(high) << 64) | u128::from(low)
 }
@@ -29,7 +29,7 @@ pub fn unheard_of() -> u128 {
 /// neighbouring runs are neighbours in the index of a store, which then changes one page for many records.
 pub(crate) fn run_id(now: SystemTime) -> String {
     let millis = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-    let id = (millis << RANDOM_BITS) | (unheard_of() & ((1 << RANDOM_BITS) - 1));
+    let id = (millis << RANDOM_BITS) | (unique_number() & ((1 << RANDOM_BITS) - 1));
     let mut text = String::with_capacity(32);
     // Writing into a string cannot fail.
     let _ = write!(text, "{id:032x}");
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn no_two_are_the_same() {
         let spans: HashSet<String> = (0..1_000).map(|_| span_id()).collect();
-        let numbers: HashSet<u128> = (0..1_000).map(|_| unheard_of()).collect();
+        let numbers: HashSet<u128> = (0..1_000).map(|_| unique_number()).collect();
         assert_eq!((spans.len(), numbers.len()), (1_000, 1_000));
         let now = UNIX_EPOCH + std::time::Duration::from_millis(0x0123_4567_89ab);
         let runs: HashSet<String> = (0..1_000).map(|_| run_id(now)).collect();

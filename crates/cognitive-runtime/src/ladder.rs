@@ -92,7 +92,7 @@ impl ClimbRules {
 
     /// Returns the rejected answer that agrees with this one of `model`, if that is enough to accept it. A model does
     /// not agree with itself, and an answer that was too risky never counts as agreement.
-    fn agreed<'p>(
+    fn find_agreeing<'p>(
         &self,
         answer: &Envelope,
         model: Option<&str>,
@@ -104,7 +104,7 @@ impl ClimbRules {
             let surer = answer.meta().confidence.get().max(other.meta().confidence.get());
             let is_risky = self.above_risk.is_some_and(|most| other.meta().risk.level() > most);
             let is_another = passed.receipt.model.as_deref() != model;
-            surer >= least && is_another && !is_risky && says_the_same(answer, other)
+            surer >= least && is_another && !is_risky && is_same_answer(answer, other)
         })
     }
 
@@ -126,25 +126,25 @@ impl ClimbRules {
                         risky.map(|most| format!("risk `{}` is above `{}`", risk.word(), most.word()))
                     })
             }
-            Err(failure) => climbs_on(failure).then(|| failure.code().number().to_owned()),
+            Err(failure) => may_climb(failure).then(|| failure.code().number().to_owned()),
         }
     }
 }
 
 /// Returns whether two answers are the same except for rationale and extensions. Answers that have nothing else are
 /// never the same.
-fn says_the_same(one: &Envelope, other: &Envelope) -> bool {
+fn is_same_answer(one: &Envelope, other: &Envelope) -> bool {
     let said = |envelope: &Envelope| {
         let mut data = envelope.data()?.clone();
         data.retain(|name, _| !BESIDES.contains(&name.as_str()));
         (!data.is_empty()).then_some(Value::Object(data))
     };
-    said(one).zip(said(other)).is_some_and(|(one, other)| json_cmp::same(&one, &other))
+    said(one).zip(said(other)).is_some_and(|(one, other)| json_cmp::deep_equal(&one, &other))
 }
 
 /// Returns whether another model may do better. It cannot if the caller, the module or this runtime caused the
 /// failure. A prompt that is too long for one model may fit another.
-fn climbs_on(failure: &Failure) -> bool {
+fn may_climb(failure: &Failure) -> bool {
     matches!(failure.code().blame(), Blame::Model | Blame::Provider)
         || failure.code() == ErrorCode::ContextOverflow
 }
@@ -161,7 +161,7 @@ pub(crate) async fn ask(run: &mut Run<'_, '_>, prompt: Prompt) -> Result<JudgedA
     }
     run.listeners.hold(false);
     let last = attempt::ask(run, prompt).await;
-    match best(run, last, passed) {
+    match best_outcome(run, last, passed) {
         // Only an answer carries the warnings about models that were down.
         Err(failure) if !run.receipt.left.is_empty() => Ok(JudgedAnswer::unreadable(failure)),
         outcome => outcome,
@@ -170,7 +170,7 @@ pub(crate) async fn ask(run: &mut Run<'_, '_>, prompt: Prompt) -> Result<JudgedA
 
 /// The `provider/model` that is asked now: as the server named it, else as it was asked for.
 fn asked_model(run: &Run<'_, '_>) -> String {
-    let requested = || run.provider.destination().unwrap_or_default().asked(run.provider.name());
+    let requested = || run.provider.destination().unwrap_or_default().model_label(run.provider.name());
     run.receipt.model.clone().unwrap_or_else(requested)
 }
 
@@ -187,7 +187,7 @@ fn climb(
     let agreed = judged
         .ok()
         .filter(|envelope| envelope.ok())
-        .and_then(|envelope| rules.agreed(envelope, model, passed));
+        .and_then(|envelope| rules.find_agreeing(envelope, model, passed));
     let Some(because) = rules.reason(judged, agreed.is_some()) else {
         // Recorded only if the agreement decided.
         if rules.reason(judged, false).is_some() {
@@ -219,7 +219,7 @@ fn climb(
 }
 
 /// The outcome of the last model. If that failed, the valid answer of an earlier model, with a warning.
-fn best(
+fn best_outcome(
     run: &mut Run<'_, '_>,
     outcome: Result<JudgedAnswer, Failure>,
     mut passed: Vec<PassedAnswer>,

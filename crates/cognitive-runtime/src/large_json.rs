@@ -20,8 +20,8 @@ pub fn parse(text: &mut String) -> Option<Value> {
     let places = long_strings(text.as_bytes());
     // The text cannot contain the marker, which is random and newer than the text.
     let mark = format!("{:016x}{:016x}-", random(), random());
-    let mut value = serde_json::from_str(&marked(text, &places, &mark)?).ok()?;
-    put_back(&mut value, &mark, &mut taken(text, places));
+    let mut value = serde_json::from_str(&mark_strings(text, &places, &mark)?).ok()?;
+    restore_strings(&mut value, &mark, &mut take_strings(text, places));
     Some(value)
 }
 
@@ -82,7 +82,7 @@ fn string_after_colon(text: &[u8]) -> Option<&str> {
 }
 
 /// Returns the text with markers in place of the long strings; `None` if there are none.
-fn marked(text: &str, places: &[Range<usize>], mark: &str) -> Option<String> {
+fn mark_strings(text: &str, places: &[Range<usize>], mark: &str) -> Option<String> {
     let (mut short, mut at) = (String::new(), 0);
     for (number, place) in places.iter().enumerate() {
         short.push_str(text.get(at..place.start)?);
@@ -95,7 +95,7 @@ fn marked(text: &str, places: &[Range<usize>], mark: &str) -> Option<String> {
 }
 
 /// Returns the long strings. All but the longest are copied; the longest keeps the buffer of the text.
-fn taken(text: &mut String, places: Vec<Range<usize>>) -> Vec<String> {
+fn take_strings(text: &mut String, places: Vec<Range<usize>>) -> Vec<String> {
     let longest = places.iter().enumerate().max_by_key(|(_, place)| place.len()).map(|(number, _)| number);
     let copy = |(number, place): (usize, &Range<usize>)| match text.get(place.clone()) {
         Some(long) if Some(number) != longest => long.to_owned(),
@@ -115,7 +115,7 @@ fn taken(text: &mut String, places: Vec<Range<usize>>) -> Vec<String> {
     strings
 }
 
-fn put_back(value: &mut Value, mark: &str, strings: &mut [String]) {
+fn restore_strings(value: &mut Value, mark: &str, strings: &mut [String]) {
     match value {
         Value::String(text) => {
             let number = text.strip_prefix(mark).and_then(|number| number.parse::<usize>().ok());
@@ -123,9 +123,9 @@ fn put_back(value: &mut Value, mark: &str, strings: &mut [String]) {
                 *text = std::mem::take(string);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| put_back(item, mark, strings)),
+        Value::Array(items) => items.iter_mut().for_each(|item| restore_strings(item, mark, strings)),
         Value::Object(members) => {
-            members.values_mut().for_each(|member| put_back(member, mark, strings));
+            members.values_mut().for_each(|member| restore_strings(member, mark, strings));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

@@ -57,7 +57,7 @@ pub fn size(text: &[u8], most: usize) -> usize {
 }
 
 /// Returns the same estimate, or an error if it exceeds `most` bytes. (E1005)
-pub fn within(text: &[u8], most: usize) -> Result<usize, Failure> {
+pub fn estimate_within(text: &[u8], most: usize) -> Result<usize, Failure> {
     let size = size(text, most);
     if size <= most {
         return Ok(size);
@@ -127,12 +127,12 @@ mod tests {
             let text = format!("[{}0]", hostile.repeat(most / 8));
             let size = size(text.as_bytes(), most);
             assert!(size > most && size < most + 2 * (VALUE + FIRST), "{hostile}: {size}");
-            assert_eq!(within(text.as_bytes(), most).unwrap_err().code(), ErrorCode::InputTooLarge);
+            assert_eq!(estimate_within(text.as_bytes(), most).unwrap_err().code(), ErrorCode::InputTooLarge);
         }
         // The parser refuses deeper texts, so the levels below are never built.
         assert!(size("[".repeat(1 << 20).as_bytes(), usize::MAX) < 200 * (VALUE + FIRST));
         for odd in ["", "\"", "[\"", "nope", "\\", "]]]]"] {
-            assert!(within(odd.as_bytes(), most).is_ok(), "{odd}");
+            assert!(estimate_within(odd.as_bytes(), most).is_ok(), "{odd}");
         }
     }
 }

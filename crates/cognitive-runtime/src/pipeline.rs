@@ -37,7 +37,7 @@ pub(crate) async fn answer(run: &mut Run<'_, '_>, given: RunInput) -> Result<Env
     if let Ok(envelope) = &mut answer.outcome {
         let undeclared = composed.share_context(run.module, envelope);
         let is_new = !run.receipt.kept;
-        run.warnings.extend(run.context.hand_on(run.module, &|| input.sha256(), envelope, is_new));
+        run.warnings.extend(run.context.forward_context(run.module, &|| input.sha256(), envelope, is_new));
         // Only the modules above share it; the result of the root run has only declared types. (D-28)
         if !run.lineage.is_empty() {
             compose::merge_context(envelope, undeclared);

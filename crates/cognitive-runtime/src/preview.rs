@@ -101,7 +101,7 @@ pub fn preview_requests(
     let context = context.with_sanitiser(host.sanitiser.clone());
     let walk = PreviewWalk {
         modules: host.modules.as_ref(),
-        enforcement: plan.settings.enforced(),
+        enforcement: plan.settings.enforcement(),
         context: Some(&context),
         host: Some((host, options)),
         calls: Vec::new(),
@@ -161,11 +161,11 @@ impl PreviewWalk<'_> {
         let given = input::read(given)?.with_context(&lineage.context);
         let (recalled, _) = self.context.map(|context| context.recall(module, &given)).unwrap_or_default();
         let sanitiser = self.context.map(|context| context.sanitiser.clone()).unwrap_or_default();
-        let context = input::given_to_parts(&given, &recalled);
-        let enforcement = plan.map_or(self.enforcement, |plan| plan.settings.enforced());
+        let context = input::parts_context(&given, &recalled);
+        let enforcement = plan.map_or(self.enforcement, |plan| plan.settings.enforcement());
         let mut valid = input::validate(module, given, &recalled, enforcement, &sanitiser)?;
         let mut results = Results::default();
-        if !module.stands_alone()
+        if !module.is_standalone()
             && let Some(made_of) = module.composition()?
         {
             let flow = ContextFlow::new(module.manifest.context.mode, context);
@@ -175,7 +175,7 @@ impl PreviewWalk<'_> {
                 return Ok(());
             }
             if !answers.is_empty() {
-                let name = called(lineage, &module.manifest.name);
+                let name = called_name(lineage, &module.manifest.name);
                 self.add(name, PreviewedPrompt::WaitsFor(answers));
                 return Ok(());
             }
@@ -187,7 +187,7 @@ impl PreviewWalk<'_> {
         let policies = lineage.policies(module);
         let (prompt, _) = prompt::build_with(module, &valid, &results, &policies, attached)?;
         let preview = self.with_request(prompt, module, lineage, plan);
-        self.add(called(lineage, &module.manifest.name), PreviewedPrompt::Known(Box::new(preview)));
+        self.add(called_name(lineage, &module.manifest.name), PreviewedPrompt::Known(Box::new(preview)));
         Ok(())
     }
 
@@ -204,11 +204,11 @@ impl PreviewWalk<'_> {
         };
         let provider = plan.models.first.as_ref();
         prompt.expect_media(media::may_produce(module, provider));
-        let tools = tools::offered_below(lineage, host, provider, module);
+        let tools = tools::offered_tools(lineage, host, provider, module);
         tools::instruct(&mut prompt, !tools.is_empty());
         let mut call = call::model_call(provider, module, &plan.settings, &prompt);
         call.tools = tools;
-        Preview::from_prompt(prompt, provider.rendered(&call))
+        Preview::from_prompt(prompt, provider.render_request(&call))
     }
 
     /// Adds the calls of all parts, and of the modules that the prompt calls. Returns the modules whose answers the
@@ -278,7 +278,7 @@ impl PreviewWalk<'_> {
         let results = vec![None; plan.parts.len()];
         let custom = self.host.and_then(|(host, _)| host.aggregate.as_ref());
         let progress = Progress { input: run.input.value(), results: &results, custom };
-        let given = (run.input.shared(), run.input.given_text());
+        let given = (run.input.shared_input(), run.input.input_text());
         part_input(plan, given, progress, place)
             .ok_or_else(|| PreviewedPrompt::NotSent(plan.why_skipped(place, progress).unwrap_or_default()))
     }
@@ -300,7 +300,7 @@ impl PreviewWalk<'_> {
         });
         let Some(module) = found else {
             let why = "it is not installed".to_owned();
-            self.add(called(&lineage, child.name), PreviewedPrompt::NotSent(why));
+            self.add(called_name(&lineage, child.name), PreviewedPrompt::NotSent(why));
             return false;
         };
         let module = lineage.in_tier(module);
@@ -311,7 +311,7 @@ impl PreviewWalk<'_> {
             Err(unknown) => Err(unknown),
             Ok(_) if reads_context => Err(PreviewedPrompt::WaitsFor(answers.clone())),
             Ok(input) => {
-                lineage.context = visible_to(&module, &run.flow.handed_down(|_| true));
+                lineage.context = visible_to(&module, &run.flow.child_context(|_| true));
                 let plan = self
                     .host
                     .zip(run.plan)
@@ -322,7 +322,7 @@ impl PreviewWalk<'_> {
         };
         let may_answer = !matches!(visited, Err(PreviewedPrompt::NotSent(_)));
         if let Err(unknown) = visited {
-            self.add(called(&lineage, name), unknown);
+            self.add(called_name(&lineage, name), unknown);
         }
         if may_answer {
             answers.push(name.to_owned());
@@ -336,7 +336,7 @@ impl PreviewWalk<'_> {
 }
 
 /// The name of a module below the modules that call it.
-fn called(lineage: &Lineage, name: &str) -> String {
+fn called_name(lineage: &Lineage, name: &str) -> String {
     lineage.span().map_or_else(|| name.to_owned(), |above| format!("{above}/{name}"))
 }
 

@@ -135,7 +135,7 @@ fn is_zero(number: &u32) -> bool {
 
 impl Receipt {
     /// Records a reply.
-    pub(crate) fn replied(&mut self, reply: &Reply) {
+    pub(crate) fn record_reply(&mut self, reply: &Reply) {
         self.fuse = None;
         self.model = Some(reply.model.clone());
         self.decode = Some(reply.end.decode);
@@ -143,19 +143,19 @@ impl Receipt {
         self.sha256.weights = reply.end.weights_sha256.clone().unwrap_or_default();
         self.sha256.reply = self.hash(|| sha256(&[reply.text.as_bytes()]));
         if let Some(usage) = reply.end.usage {
-            self.spent(usage);
+            self.add_usage(usage);
         }
     }
 
     /// Records the verdict on a reply.
-    pub(crate) fn judged(&mut self, answer: &JudgedAnswer, schema_ignored: bool) {
+    pub(crate) fn record_verdict(&mut self, answer: &JudgedAnswer, schema_ignored: bool) {
         self.schema_ignored = schema_ignored;
         self.liberties.clone_from(&answer.liberties);
         self.repairs.clone_from(&answer.repairs);
     }
 
     /// Records a failed call, from its try number `first` on: the model that started to answer, and its text.
-    pub(crate) fn broke_off(&mut self, provider: &str, text: &str, first: usize) {
+    pub(crate) fn record_interruption(&mut self, provider: &str, text: &str, first: usize) {
         let tries = self.attempts.get(first..).unwrap_or_default();
         let model = tries.iter().rev().find_map(|attempt| attempt.model.as_ref());
         let (model, decode) =
@@ -194,12 +194,12 @@ impl Receipt {
     }
 
     /// Adds the usage of a call.
-    pub(crate) fn spent(&mut self, usage: Usage) {
+    pub(crate) fn add_usage(&mut self, usage: Usage) {
         self.usage = Some(self.usage.unwrap_or_default().plus(usage));
     }
 
     /// Returns whether a model was asked, now or for the cached answer.
-    pub(crate) fn was_asked(&self) -> bool {
+    pub(crate) fn has_asked(&self) -> bool {
         let is_answered = self.kept || self.model.is_some() || self.fuse.is_some();
         is_answered || !self.attempts.is_empty() || !self.left.is_empty()
     }
@@ -211,7 +211,7 @@ impl Receipt {
     }
 
     /// Adds the time that a model took.
-    pub(crate) fn took(&mut self, time: Duration) {
+    pub(crate) fn add_time(&mut self, time: Duration) {
         self.model_time = Some(self.model_time.unwrap_or_default().saturating_add(time));
     }
 

@@ -46,11 +46,11 @@ pub async fn repeat_until(
         let plan = host.decide(&module.manifest.name, &request.options);
         lineage.limit_by_operator(plan.settings.call_limit());
         lineage.limit_by_module(module);
-        request.module = ModuleRef::loaded(request.module.name(), Arc::clone(module));
+        request.module = ModuleRef::from_module(request.module.name(), Arc::clone(module));
     }
     if let Some(span) = &mut span {
         if let Some(module) = &module {
-            span.loaded(module);
+            span.record_module(module);
         }
         request.options.spans = Some(Arc::clone(span.as_parent()));
     }
@@ -66,7 +66,7 @@ pub async fn repeat_until(
         let (Some(module), true) = (&module, envelope.ok()) else {
             return rounds.close(module.as_deref(), envelope, false, sink);
         };
-        match until.after(rounds.finished, &value) {
+        match until.evaluate(rounds.finished, &value) {
             Round::Done => return rounds.close(Some(module), envelope, true, sink),
             Round::GiveUp => {
                 let message = format!("the condition is not met after {} rounds", rounds.finished);
@@ -99,7 +99,7 @@ fn feed(
         return Some(Warning::new(NOTICE, message));
     }
     // From now on the input contains model output.
-    lineage.references = lineage.references.or_those_of(given.value());
+    lineage.references = lineage.references.or_from_input(given.value());
     request.input = RunInput::Json(next);
     None
 }

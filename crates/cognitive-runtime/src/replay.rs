@@ -29,7 +29,7 @@ pub struct Replay {
 impl Replay {
     /// A reply that was recorded. It arrives as one piece and is read as it was read when it came. (D-18)
     #[must_use]
-    pub fn recorded(reply: RecordedReply) -> Self {
+    pub fn from_recorded(reply: RecordedReply) -> Self {
         Self { dialect: reply.dialect, ..Self::text(reply.text) }
     }
 

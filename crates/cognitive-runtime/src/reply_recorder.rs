@@ -36,7 +36,7 @@ impl SeenReplies {
 
     /// The reply to each module; `None` if one of them did not finish.
     #[must_use]
-    pub fn whole(&self) -> Option<BTreeMap<String, RecordedReply>> {
+    pub fn complete_replies(&self) -> Option<BTreeMap<String, RecordedReply>> {
         let replies = self.all().into_iter().map(|(module, seen)| match seen {
             SeenReply::Reply(reply) => Some((module, reply)),
             SeenReply::Unfinished => None,
@@ -52,7 +52,7 @@ impl SeenReplies {
 impl Host {
     /// Returns the same host with recording of model replies, and the record.
     #[must_use]
-    pub fn watched(&self) -> (Self, SeenReplies) {
+    pub fn with_recording(&self) -> (Self, SeenReplies) {
         let seen = SeenReplies::default();
         let watch = |provider: &Arc<dyn Provider>| -> Arc<dyn Provider> {
             Arc::new(ReplyRecorder { inner: Arc::clone(provider), seen: seen.clone() })
@@ -78,8 +78,8 @@ impl ReplyRecorder {
 
     /// Answers each module with its saved reply; fails for a module without one.
     #[must_use]
-    pub fn of_replies(replies: BTreeMap<String, RecordedReply>) -> (Self, SeenReplies) {
-        let replies = replies.into_iter().map(|(module, reply)| (module, Replay::recorded(reply)));
+    pub fn from_replies(replies: BTreeMap<String, RecordedReply>) -> (Self, SeenReplies) {
+        let replies = replies.into_iter().map(|(module, reply)| (module, Replay::from_recorded(reply)));
         let error = ProviderError::Unavailable("no reply is recorded".to_owned());
         let silence = Replay::pieces(Vec::new(), Some(error));
         let seen = SeenReplies::default();
@@ -89,7 +89,7 @@ impl ReplyRecorder {
 
     /// All replies so far, by module.
     #[must_use]
-    pub fn seen(&self) -> BTreeMap<String, SeenReply> {
+    pub fn replies(&self) -> BTreeMap<String, SeenReply> {
         self.seen.all()
     }
 }
@@ -161,8 +161,8 @@ impl CallSink for ReplyListener<'_> {
         self.sink.attempt(attempt);
     }
 
-    fn bound(&mut self, decode: DecodeMode) {
-        self.sink.bound(decode);
+    fn decode_mode(&mut self, decode: DecodeMode) {
+        self.sink.decode_mode(decode);
     }
 
     fn before_retry(&mut self) -> PortFuture<'_, Result<(), ProviderError>> {

@@ -29,7 +29,7 @@ pub(crate) fn calibrate(envelope: &mut Envelope, record: &RunRecord<'_>) {
     envelope.meta_mut().extra.shift_remove(CALIBRATED_CONFIDENCE);
     let Some(review) = record.host().review.as_ref().filter(|_| envelope.ok()) else { return };
     let (model, stated) = (record.model(), envelope.meta().confidence.get());
-    if let Some(worth) = review.review_queue.calibrated(record.module(), &model, stated) {
+    if let Some(worth) = review.review_queue.calibrated_confidence(record.module(), &model, stated) {
         let worth = (worth * PRECISION).round() / PRECISION;
         envelope.meta_mut().extra.insert(CALIBRATED_CONFIDENCE.to_owned(), json!(worth));
     }
@@ -69,7 +69,7 @@ fn entry(envelope: &Envelope, record: &RunRecord<'_>, rule: &str, model: String)
         version: record.version.clone(),
         model,
         rule: rule.to_owned(),
-        input: record.given_value().unwrap_or(Value::Null),
+        input: record.input_value().unwrap_or(Value::Null),
         envelope: serde_json::to_value(envelope).unwrap_or_default(),
     }
 }

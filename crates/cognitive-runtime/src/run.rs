@@ -86,20 +86,20 @@ impl<'a, 'l> Run<'a, 'l> {
     }
 
     /// Returns whether a provider that enforces the contract writes null for an absent member.
-    pub(crate) fn null_means_absent(&self) -> bool {
-        self.provider.target().is_some_and(SchemaTarget::null_means_absent)
+    pub(crate) fn writes_null_for_absent(&self) -> bool {
+        self.provider.target().is_some_and(SchemaTarget::writes_null_for_absent)
     }
 
     /// The permit that a request of the run must obtain before it leaves.
     pub(crate) fn permit(&self, call: &ModelCall) -> CallPermit<'a> {
         let Self { module, lineage, audit, provider, .. } = *self;
-        CallPermit { module, lineage, audit, provider, cost: cost::of_call(self, call) }
+        CallPermit { module, lineage, audit, provider, cost: cost::call_cost(self, call) }
     }
 
     /// A timeout in a stream has a separate code (C-12).
-    pub(crate) fn recoded_for_stream(&self, failure: Failure) -> Failure {
+    pub(crate) fn with_stream_code(&self, failure: Failure) -> Failure {
         match failure.code() {
-            ErrorCode::Timeout if self.listeners.streams() => failure.recoded(ErrorCode::StreamTimeout),
+            ErrorCode::Timeout if self.listeners.streams() => failure.with_code(ErrorCode::StreamTimeout),
             _ => failure,
         }
     }
@@ -180,10 +180,10 @@ async fn load_and_answer(
     let module = lineage.in_tier(request.module.load(host.modules.as_ref())?);
     let plan = plan(host, request, lineage, &module);
     record.settings = plan.settings;
-    listeners.loaded(&module);
+    listeners.record_module(&module);
     lineage.limit_by_operator(plan.settings.call_limit());
     lineage.limit_by_module(&module);
-    if !module.stands_alone() {
+    if !module.is_standalone() {
         lineage.share_media();
     }
     if request.options.require_streaming && !listeners.streams() {
@@ -255,7 +255,7 @@ fn attest(envelope: &mut Envelope, receipt: &Receipt, is_wanted: bool) {
     if let Some(usage) = receipt.usage {
         envelope.meta_mut().set_usage(usage);
     }
-    let is_due = is_wanted && (envelope.ok() || receipt.was_asked());
+    let is_due = is_wanted && (envelope.ok() || receipt.has_asked());
     let extra = &mut envelope.meta_mut().extra;
     if let Some(model) = &receipt.model {
         extra.insert("model".to_owned(), Value::String(model.clone()));

@@ -6,7 +6,8 @@ use std::time::SystemTime;
 
 use cognitive_contract::address::shown_reason;
 use cognitive_contract::context::{
-    ContextEntry, ContextFilter, ContextScope, EMITTED, Origin, Owner, Sanitiser, Variables, choose, emitted,
+    ContextEntry, ContextFilter, ContextScope, EMITTED, Origin, Owner, Sanitiser, Variables, check_emission,
+    choose,
 };
 use cognitive_contract::ports::ContextStore;
 use cognitive_contract::{Envelope, Module, Warning};
@@ -94,7 +95,7 @@ impl<'a> RunContext<'a> {
     /// Checks the context that an answer hands on, removes everything else from the envelope, and stores it. A
     /// failure hands on nothing. A cached answer does not prolong the lifetime of its `analysis_cache` entries.
     #[must_use]
-    pub fn hand_on(
+    pub fn forward_context(
         &self,
         module: &Module,
         input_hash: &dyn Fn() -> String,
@@ -107,7 +108,7 @@ impl<'a> RunContext<'a> {
             return given.map(|_| Warning::new(NOTICE, message)).into_iter().collect();
         }
         let origin = Origin { variables: self.variables(module, input_hash), now: self.now() };
-        let emission = emitted(module, given.as_ref(), &origin);
+        let emission = check_emission(module, given.as_ref(), &origin);
         if !emission.visible.is_empty() {
             envelope.set_extra_member(EMITTED, Value::Object(emission.visible));
         }

@@ -14,7 +14,7 @@ use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
 
 use crate::clock::Clock;
 use crate::host::{Host, RunOptions};
-use crate::ids::{span_id, unheard_of};
+use crate::ids::{span_id, unique_number};
 
 /// The parent span of a run, and the sink of its spans. For one run: its clock is set when it is created.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ impl SpanParent {
 
     /// Sets the parent span in the same trace: 16 hex digits.
     #[must_use]
-    pub fn below(mut self, span: Option<&str>) -> Self {
+    pub fn with_parent(mut self, span: Option<&str>) -> Self {
         self.parent = span.map(Arc::from);
         self
     }
@@ -120,27 +120,27 @@ impl RunSpan {
     }
 
     /// Records the module.
-    pub(crate) fn loaded(&mut self, module: &Module) {
+    pub(crate) fn record_module(&mut self, module: &Module) {
         self.module = Some((module.manifest.name.clone(), module.manifest.version.clone()));
     }
 
     /// Records that a model of this provider is asked.
-    pub(crate) fn asked(&mut self, provider: &dyn Provider) {
+    pub(crate) fn record_asking(&mut self, provider: &dyn Provider) {
         self.provider = names(provider);
         self.asked = Some(self.as_parent.clock.now());
     }
 
     /// Records that it has answered, or failed.
-    pub(crate) fn answered(&mut self, outcome: Result<&ModelEnd, &Failure>) {
+    pub(crate) fn record_outcome(&mut self, outcome: Result<&ModelEnd, &Failure>) {
         match outcome {
-            Ok(end) => self.call_over(Some(end), None),
-            Err(failure) => self.call_over(None, Some(failure.code().number())),
+            Ok(end) => self.end_call(Some(end), None),
+            Err(failure) => self.end_call(None, Some(failure.code().number())),
         }
     }
 
     /// Records an early stop: the answer could not become valid any more.
     pub(crate) fn cut(&mut self) {
-        self.call_over(None, Some("cut"));
+        self.end_call(None, Some("cut"));
     }
 
     /// Ends the span of the run.
@@ -155,7 +155,7 @@ impl RunSpan {
     fn close(&mut self, code: Option<&'static str>, usage: Option<Usage>) {
         self.over = true;
         // The end of the run also ended the call in flight.
-        self.call_over(None, code);
+        self.end_call(None, code);
         let verb = match self.work {
             SpanWork::Run => "run",
             SpanWork::Repeat => "repeat",
@@ -175,11 +175,11 @@ impl RunSpan {
                 .count("cogn.usage.input_tokens", input_tokens)
                 .count("cogn.usage.output_tokens", output_tokens);
         }
-        self.as_parent.sink.finished(ended(span, code));
+        self.as_parent.sink.record_span(finish_span(span, code));
     }
 
     /// Ends the span of the call in flight, if any.
-    fn call_over(&mut self, end: Option<&ModelEnd>, code: Option<&'static str>) {
+    fn end_call(&mut self, end: Option<&ModelEnd>, code: Option<&'static str>) {
         let Some(asked) = self.asked.take() else { return };
         let answered = end.map(|end| end.model.as_str());
         let wanted = self.as_parent.model.as_deref().or(answered);
@@ -206,7 +206,7 @@ impl RunSpan {
                 .count("gen_ai.usage.input_tokens", input_tokens)
                 .count("gen_ai.usage.output_tokens", output_tokens);
         }
-        self.as_parent.sink.finished(ended(span, code));
+        self.as_parent.sink.record_span(finish_span(span, code));
     }
 }
 
@@ -222,9 +222,9 @@ fn names(provider: &dyn Provider) -> (String, String) {
     (provider.name().to_owned(), provider.telemetry_name().to_owned())
 }
 
-fn ended(span: Span, code: Option<&str>) -> Span {
+fn finish_span(span: Span, code: Option<&str>) -> Span {
     match code {
-        Some(code) => span.failed(code),
+        Some(code) => span.with_error(code),
         None => span,
     }
 }
@@ -236,7 +236,7 @@ fn in_hex(id: Option<&str>) -> String {
     if is_hex && bare.bytes().any(|digit| digit != b'0') {
         bare.to_ascii_lowercase()
     } else {
-        format!("{:032x}", unheard_of().max(1))
+        format!("{:032x}", unique_number().max(1))
     }
 }
 

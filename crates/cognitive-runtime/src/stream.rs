@@ -83,12 +83,12 @@ impl<'o> Stream<'o> {
     /// A stream with a new session id.
     #[must_use]
     pub fn new(send: impl FnMut(Chunk) + Send + 'o) -> Self {
-        Self::named(session_id(), send)
+        Self::with_session(session_id(), send)
     }
 
     /// A stream with the given session id.
     #[must_use]
-    pub fn named(session: SessionId, send: impl FnMut(Chunk) + Send + 'o) -> Self {
+    pub fn with_session(session: SessionId, send: impl FnMut(Chunk) + Send + 'o) -> Self {
         Self { deltas: FieldDeltas::new(ChunkSender::new(session, Box::new(send))) }
     }
 
@@ -144,7 +144,7 @@ impl<'o> Stream<'o> {
         // A reader fills missing partial data with the chunks it got. Data that the run withheld must not be
         // restored.
         if matches!(envelope.outcome(), Outcome::Failure { partial_data: None, .. }) {
-            self.deltas.take_back();
+            self.deltas.retract();
         }
         self.deltas.sender().finish(envelope);
     }

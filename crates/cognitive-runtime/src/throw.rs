@@ -50,7 +50,7 @@ pub async fn run_by_contract(
     let mut throws = false;
     if let Ok(module) = request.module.load(host.modules.as_ref()) {
         throws = module.manifest.failure.contract == FailureContract::Throw;
-        request.module = ModuleRef::loaded(request.module.name(), module);
+        request.module = ModuleRef::from_module(request.module.name(), module);
     }
     let envelope = run(host, request, sink).await;
     if throws && !envelope.ok() { Err(ModuleFailure(Box::new(envelope))) } else { Ok(envelope) }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::host::Host;
 
 /// Waits for a future, but no longer than `time`. `None` means timeout; the future is dropped.
-pub(crate) async fn within<F: Future>(host: &Host, time: Duration, future: F) -> Option<F::Output> {
+pub(crate) async fn with_time_limit<F: Future>(host: &Host, time: Duration, future: F) -> Option<F::Output> {
     let (mut future, mut time_up) = (pin!(future), pin!(sleep(host, time)));
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
@@ -73,15 +73,15 @@ mod tests {
     #[test]
     fn what_is_ready_counts_and_what_never_is_ends() {
         let mut host = Host::new(Arc::new(NoModules), Arc::new(Replay::text("")));
-        assert_eq!(polled(within(&host, Duration::ZERO, ready(1))), (1, Some(1)));
+        assert_eq!(polled(with_time_limit(&host, Duration::ZERO, ready(1))), (1, Some(1)));
         host.timer = Some(Arc::new(Short));
-        assert_eq!(polled(within(&host, Duration::from_millis(1), pending::<()>())), (2, None));
+        assert_eq!(polled(with_time_limit(&host, Duration::from_millis(1), pending::<()>())), (2, None));
         // A future that becomes ready at the timeout counts.
         let mut looks = 0;
         let later = poll_fn(|_| {
             looks += 1;
             if looks == 2 { Poll::Ready(looks) } else { Poll::Pending }
         });
-        assert_eq!(polled(within(&host, Duration::from_mins(1), later)), (2, Some(2)));
+        assert_eq!(polled(with_time_limit(&host, Duration::from_mins(1), later)), (2, Some(2)));
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 /// A model that always gives the same answer.
 fn rung(name: &'static str, says: impl ToString) -> FakeProvider {
-    named(name, FakeProvider::saying(says))
+    named(name, FakeProvider::with_reply(says))
 }
 
 /// A model that is never available.

@@ -80,7 +80,7 @@ struct Generator {
 
 impl Generator {
     fn any(&mut self, depth: u64) -> Described {
-        match self.random.below(if depth == 0 { 6 } else { 14 }) {
+        match self.random.next_below(if depth == 0 { 6 } else { 14 }) {
             0 => (json!({ "type": "string" }), json!("text")),
             1 => (json!({ "type": "number", "minimum": 0 }), json!(0.5)),
             2 => (json!({ "enum": ["a", "b"] }), json!("b")),
@@ -198,7 +198,7 @@ impl Generator {
             "input": {}, "data": data, "meta": meta, "error": error, "$defs": { "note": note },
         });
         let manifest = json!({ "name": name, "version": "1.0.0", "tier": "decision" });
-        let answer = if self.random.below(4) == 0 {
+        let answer = if self.random.next_below(4) == 0 {
             json!({ "ok": false, "meta": judged, "error": failed })
         } else {
             json!({ "ok": true, "meta": judged, "data": said })
@@ -248,16 +248,18 @@ fn a_recording_gives_the_envelope_of_the_live_run_in_every_dialect_d_18() {
             BTreeMap::from([("part".to_owned(), part_answer), ("whole".to_owned(), whole_answer.clone())]);
         for target in targets() {
             let provider = Arc::new(bound(target, answers.clone()));
-            let (host, seen) = Host::new(modules.clone(), provider).watched();
+            let (host, seen) = Host::new(modules.clone(), provider).with_recording();
             let live = masked(&host, "whole");
-            let recorded = seen.whole().unwrap();
+            let recorded = seen.complete_replies().unwrap();
             assert_eq!(recorded.len(), 2);
             assert!(recorded.values().all(|reply| reply.dialect == target), "{recorded:?}");
             let reply = &recorded["whole"].text;
             with_nulls += usize::from(reply.contains(r#""absent":null"#));
             with_other_outcome += usize::from(reply.contains(r#","error":null"#));
-            let replayed =
-                masked(&Host::new(modules.clone(), Arc::new(ReplyRecorder::of_replies(recorded).0)), "whole");
+            let replayed = masked(
+                &Host::new(modules.clone(), Arc::new(ReplyRecorder::from_replies(recorded).0)),
+                "whole",
+            );
             assert_eq!(live, replayed, "{round} {target:?}");
             assert_eq!(live["ok"], whole_answer["ok"], "{round} {target:?}: {live:#}\n{whole_answer:#}");
             for section in ["data", "error"] {
@@ -283,7 +285,7 @@ fn a_null_that_no_schema_demanded_is_judged_as_it_stands_d_18() {
     let replayed = |reply: &Value, dialect| {
         let reply = RecordedReply::new(reply.to_string(), dialect);
         let replies = BTreeMap::from([("m".to_owned(), reply)]);
-        masked(&Host::new(modules.clone(), Arc::new(ReplyRecorder::of_replies(replies).0)), "m")
+        masked(&Host::new(modules.clone(), Arc::new(ReplyRecorder::from_replies(replies).0)), "m")
     };
     let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
     let member = json!({ "ok": true, "meta": meta, "data": { "rationale": "r", "note": null } });

@@ -15,7 +15,7 @@ fn good() -> Value {
 }
 
 fn answering() -> FakeProvider {
-    FakeProvider::saying(good())
+    FakeProvider::with_reply(good())
 }
 
 /// Runs a module with this manifest; its tier is `decision` by default.

@@ -51,7 +51,7 @@ impl ReviewQueue for StubReviewQueue {
         Err("a run asks nothing of the kind".to_owned())
     }
 
-    fn calibrated(&self, module: &str, model: &str, confidence: f64) -> Option<f64> {
+    fn calibrated_confidence(&self, module: &str, model: &str, confidence: f64) -> Option<f64> {
         assert!(["sample", "whole"].contains(&module) && model == "scripted/m", "{module} {model}");
         self.worth.map(|worth| worth * confidence)
     }

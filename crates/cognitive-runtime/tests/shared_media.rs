@@ -84,7 +84,7 @@ impl MediaSource for CountingSource {
 }
 
 fn model() -> FakeProvider {
-    let answering = FakeProvider::waiting(|_, sink| {
+    let answering = FakeProvider::from_future(|_, sink| {
         sink.piece(&good_answer(&json!({ "rationale": "r" })).to_string());
         Box::pin(later(Ok(complete())))
     });

@@ -29,7 +29,7 @@ struct Gate {
 
 fn model(gate: &Arc<Gate>) -> FakeProvider {
     let gate = Arc::clone(gate);
-    FakeProvider::waiting(move |_, sink| {
+    FakeProvider::from_future(move |_, sink| {
         let gate = Arc::clone(&gate);
         Box::pin(async move {
             if gate.waiting.fetch_add(1, Ordering::Relaxed) + 1 == RUNS * PARTS.len() {

@@ -35,11 +35,11 @@ pub fn fits(text: &str, limit: usize) -> bool {
 /// Appends one member name or index to a JSON pointer, escaped per RFC 6901.
 #[must_use]
 pub fn pointer(parent: &str, token: &str) -> String {
-    format!("{parent}/{}", escaped(token))
+    format!("{parent}/{}", escape(token))
 }
 
 /// One member name, escaped for a JSON pointer. Most names need no change.
 #[must_use]
-pub fn escaped(token: &str) -> std::borrow::Cow<'_, str> {
+pub fn escape(token: &str) -> std::borrow::Cow<'_, str> {
     if token.contains(['~', '/']) { token.replace('~', "~0").replace('/', "~1").into() } else { token.into() }
 }

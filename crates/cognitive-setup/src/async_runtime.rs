@@ -13,25 +13,25 @@ const FILES: usize = 10;
 
 /// Creates a runtime that runs on the calling thread.
 pub fn on_this_thread() -> Result<Runtime, Failure> {
-    build(&mut Builder::new_current_thread()).map_err(|error| nothing_left(&error))
+    build(&mut Builder::new_current_thread()).map_err(|error| start_failure(&error))
 }
 
 /// Creates a runtime on the calling thread, for work that also needs other threads.
 pub fn on_this_thread_and_others() -> Result<Runtime, Failure> {
-    threads_left().map_err(|error| nothing_left(&error)).and_then(|()| on_this_thread())
+    threads_left().map_err(|error| start_failure(&error)).and_then(|()| on_this_thread())
 }
 
 /// Creates a runtime that uses all cores.
 pub fn on_all_cores() -> Result<Runtime, Failure> {
     let built = threads_left().and_then(|()| build(&mut Builder::new_multi_thread()));
-    built.map_err(|error| nothing_left(&error))
+    built.map_err(|error| start_failure(&error))
 }
 
 fn threads_left() -> io::Result<()> {
     std::thread::Builder::new().spawn(|| ()).map(drop)
 }
 
-fn nothing_left(error: &io::Error) -> Failure {
+fn start_failure(error: &io::Error) -> Failure {
     let message = format!("cannot start the async runtime: {error}");
     Failure::new(ErrorCode::InternalError, message)
         .suggest("Raise the limits of the process, as in `ulimit -n 1024`")

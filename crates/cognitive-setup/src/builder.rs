@@ -148,14 +148,14 @@ impl RuntimeBuilder {
 
     /// Builds a runtime that only estimates: no model is opened, no budget is spent and nothing is stored.
     #[doc(hidden)]
-    pub fn planned(mut self) -> Self {
+    pub fn for_estimates(mut self) -> Self {
         self.models = ModelOrigin::Planned;
         self.stores(Stores::default()).settle(|settings| settings.budget = DayBudget::default())
     }
 
     /// Sets whether runs are recorded, regardless of the settings.
     #[doc(hidden)]
-    pub fn audited(self, is_audited: bool) -> Self {
+    pub fn with_audit(self, is_audited: bool) -> Self {
         if is_audited {
             return self;
         }
@@ -251,7 +251,7 @@ impl RuntimeBuilder {
     /// Resolves the settings and builds nothing.
     #[doc(hidden)]
     pub fn settings(&self) -> Result<Settings> {
-        Ok(self.settled()?.0)
+        Ok(self.resolve_settings()?.0)
     }
 
     /// Builds the runtime. Fails if the configuration cannot be read or is invalid. A provider that cannot be built
@@ -263,7 +263,7 @@ impl RuntimeBuilder {
     /// Builds the runtime like [`build`](Self::build), and downloads missing weights of the embedded model if permitted.
     #[doc(hidden)]
     pub fn build_with(mut self, download: Option<WeightsDownload<'_>>) -> Result<Runtime> {
-        let (settings, mut notices) = self.settled()?;
+        let (settings, mut notices) = self.resolve_settings()?;
         let (stores, warning) = match &self.stores {
             Some(open) => open(&settings)?,
             // Without the environment, only the configuration can name a database.
@@ -292,7 +292,7 @@ impl RuntimeBuilder {
         for tool in &self.tools {
             host.tools
                 .add(Arc::clone(tool))
-                .map_err(|error| Failure::misconfigured(format!("a tool cannot be used: {error}")))?;
+                .map_err(|error| Failure::config_fault(format!("a tool cannot be used: {error}")))?;
         }
         if let Some(change) = &self.tuned {
             change(&mut host);
@@ -301,7 +301,7 @@ impl RuntimeBuilder {
     }
 
     /// Returns the resolved settings, and notices about files that are not in effect.
-    fn settled(&self) -> Result<(Settings, Vec<String>)> {
+    fn resolve_settings(&self) -> Result<(Settings, Vec<String>)> {
         let mut notices = Vec::new();
         let config = match &self.config {
             Some(config) => config.clone(),

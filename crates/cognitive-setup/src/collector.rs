@@ -59,7 +59,7 @@ impl Collector {
             }
             Err(_) => drop(worker),
         }
-        exporter.lost()
+        exporter.lost_spans()
     }
 }
 

@@ -85,7 +85,7 @@ pub struct BudgetConfig {
 }
 
 impl BudgetConfig {
-    fn over(self, other: Self) -> Self {
+    fn or(self, other: Self) -> Self {
         Self { per_day: self.per_day.or(other.per_day), per_key: self.per_key.or(other.per_key) }
     }
 }
@@ -104,7 +104,7 @@ pub struct PricesConfig {
 }
 
 impl PricesConfig {
-    fn over(self, other: Self) -> Self {
+    fn or(self, other: Self) -> Self {
         let mut models = other.models;
         models.extend(self.models);
         Self { file: self.file.or(other.file), as_of: self.as_of.or(other.as_of), models }
@@ -124,7 +124,7 @@ pub struct ClimbConfig {
 }
 
 impl ClimbConfig {
-    fn over(self, other: Self) -> Self {
+    fn or(self, other: Self) -> Self {
         Self {
             below_confidence: self.below_confidence.or(other.below_confidence),
             above_risk: self.above_risk.or(other.above_risk),
@@ -177,7 +177,7 @@ pub struct KeepConfig {
 }
 
 impl KeepConfig {
-    fn over(self, other: Self) -> Self {
+    fn or(self, other: Self) -> Self {
         Self {
             records: self.records.or(other.records),
             mb: self.mb.or(other.mb),
@@ -218,7 +218,7 @@ pub struct MediaConfig {
 }
 
 impl MediaConfig {
-    fn over(self, other: Self) -> Self {
+    fn or(self, other: Self) -> Self {
         Self {
             allow_http: self.allow_http.or(other.allow_http),
             trusted_origins: self.trusted_origins.or(other.trusted_origins),
@@ -249,12 +249,12 @@ pub struct ModuleConfig {
 }
 
 impl ModuleConfig {
-    fn over(self, other: Self) -> Self {
+    fn or(self, other: Self) -> Self {
         Self {
             provider: self.provider.or(other.provider),
             model: self.model.or(other.model),
             api: self.api.or(other.api),
-            run: self.run.over(other.run),
+            run: self.run.or(other.run),
             local_only: self.local_only.or(other.local_only),
         }
     }
@@ -284,7 +284,7 @@ impl Config {
         if value.is_null() {
             return Ok(Self::default());
         }
-        if let Some(unknown) = unknown_setting(&value, &Self::known(&value), text) {
+        if let Some(unknown) = unknown_setting(&value, &Self::known_settings(&value), text) {
             return Err(unknown);
         }
         let mut config: Self = serde_json::from_value(value).map_err(|error| error.to_string())?;
@@ -293,7 +293,7 @@ impl Config {
     }
 
     /// Returns all known settings as a sample value, with an entry for each module that the file names.
-    fn known(says: &Value) -> Value {
+    fn known_settings(says: &Value) -> Value {
         let named =
             says.get("modules").and_then(Value::as_object).into_iter().flat_map(|modules| modules.keys());
         let modules = named.map(|name| (name.clone(), ModuleConfig::default())).collect();
@@ -330,11 +330,11 @@ impl Config {
 
     /// Merges two files: this one wins, member by member, and `other` fills the gaps.
     #[must_use]
-    pub fn over(self, other: Self) -> Self {
+    pub fn or(self, other: Self) -> Self {
         let mut modules = other.modules;
         for (name, own) in self.modules {
             let below = modules.remove(&name).unwrap_or_default();
-            modules.insert(name, own.over(below));
+            modules.insert(name, own.or(below));
         }
         let (base_url, base_url_of) = match self.base_url {
             Some(own) => (Some(own), self.base_url_of),
@@ -344,27 +344,27 @@ impl Config {
             provider: self.provider.or(other.provider),
             model: self.model.or(other.model),
             providers: self.providers.or(other.providers),
-            climb: self.climb.over(other.climb),
+            climb: self.climb.or(other.climb),
             default_model: self.default_model.or(other.default_model),
             base_url,
             base_url_of,
             api: self.api.or(other.api),
             untrusted_address: self.untrusted_address.or(other.untrusted_address),
-            run: self.run.over(other.run),
-            budget: self.budget.over(other.budget),
-            prices: self.prices.over(other.prices),
+            run: self.run.or(other.run),
+            budget: self.budget.or(other.budget),
+            prices: self.prices.or(other.prices),
             exec_min_confidence: self.exec_min_confidence.or(other.exec_min_confidence),
             audit: AuditConfig {
                 enabled: self.audit.enabled.or(other.audit.enabled),
                 payloads: self.audit.payloads.or(other.audit.payloads),
                 path: self.audit.path.or(other.audit.path),
                 required: self.audit.required.or(other.audit.required),
-                keep: self.audit.keep.over(other.audit.keep),
+                keep: self.audit.keep.or(other.audit.keep),
             },
-            review: self.review.over(other.review),
+            review: self.review.or(other.review),
             context: ContextConfig { not_secret: self.context.not_secret.or(other.context.not_secret) },
-            media: self.media.over(other.media),
-            serve: self.serve.over(other.serve),
+            media: self.media.or(other.media),
+            serve: self.serve.or(other.serve),
             modules,
             cognitive: self.cognitive.or(other.cognitive),
         }
@@ -438,7 +438,7 @@ mod tests {
     fn the_first_file_wins_member_by_member() {
         let first = Config::parse("model: large\nmodules: {m: {reask: 1}}\n").unwrap();
         let second = "provider: ollama\nmodel: small\nmodules: {m: {provider: vllm, reask: 2}}\naudit: {payloads: true}\n";
-        let config = first.over(Config::parse(second).unwrap());
+        let config = first.or(Config::parse(second).unwrap());
         assert_eq!((config.provider.as_deref(), config.model.as_deref()), (Some("ollama"), Some("large")));
         assert_eq!(config.audit.payloads, Some(true));
         assert_eq!(config.modules["m"].run.reask, Some(1));
@@ -497,7 +497,7 @@ mod tests {
     #[test]
     fn an_address_stays_with_the_provider_of_its_own_file() {
         let user = Config::parse("provider: openai\nbase_url: https://own\n").unwrap();
-        let both = Config::parse("provider: anthropic\n").unwrap().over(user);
+        let both = Config::parse("provider: anthropic\n").unwrap().or(user);
         assert_eq!(both.provider.as_deref(), Some("anthropic"));
         assert_eq!(both.base_url_of.as_deref(), Some("openai"));
     }

@@ -33,7 +33,7 @@ pub const IN_THIS_BUILD: bool = cfg!(feature = "local");
 
 /// Returns whether an envelope holds an answer of the embedded model.
 #[must_use]
-pub fn answered(envelope: &Envelope) -> bool {
+pub fn has_embedded_answer(envelope: &Envelope) -> bool {
     let model = envelope.meta().extra.get("model").and_then(Value::as_str);
     model.and_then(|model| model.strip_prefix(EMBEDDED)).is_some_and(|rest| rest.starts_with('/'))
 }
@@ -69,7 +69,7 @@ pub fn at_hand(choice: &WeightsChoice, environment: Environment<'_>) -> Option<W
         // A missing user-named file is reported when it is opened.
         WeightsChoice::File(_) => WeightsState::Right,
         WeightsChoice::Added(added) => weights::look_for(added.length, &file),
-        WeightsChoice::Usual | WeightsChoice::Known(_) => weights::look(choice.known()?, &file),
+        WeightsChoice::Usual | WeightsChoice::Known(_) => weights::look(choice.known_weights()?, &file),
     };
     (found == WeightsState::Right).then_some(WeightsAtHand::File(file))
 }
@@ -106,7 +106,7 @@ pub(crate) fn open(
     let need = fits(choice, here.as_ref())?;
     let weights = match here {
         Some(weights) => weights,
-        None => WeightsAtHand::File(fetched(choice, settings, environment, wanted, fetch)?),
+        None => WeightsAtHand::File(fetch_weights(choice, settings, environment, wanted, fetch)?),
     };
     let opened = match &weights {
         WeightsAtHand::BuiltIn(weights) => {
@@ -122,7 +122,7 @@ pub(crate) fn open(
             env_vars::WEIGHTS
         ))
     })?;
-    let opened = match need.and_then(|need| need.left_for_texts()) {
+    let opened = match need.and_then(|need| need.text_memory()) {
         Some(bytes) => opened.with_text_memory(bytes),
         None => opened,
     };
@@ -134,11 +134,11 @@ pub(crate) fn open(
 fn fits(choice: &WeightsChoice, here: Option<&WeightsAtHand>) -> Result<Option<MemoryNeed>, Failure> {
     let need = match here {
         Some(WeightsAtHand::BuiltIn(weights)) => match KnownWeights::with_hash(weights.sha256) {
-            Some(known) => Some(MemoryNeed::of_known(known)),
-            None => Some(MemoryNeed::of_length(built_in_name(weights), weights.bytes.len() as u64)),
+            Some(known) => Some(MemoryNeed::for_known(known)),
+            None => Some(MemoryNeed::for_length(built_in_name(weights), weights.bytes.len() as u64)),
         },
-        Some(WeightsAtHand::File(path)) => MemoryNeed::of_choice(choice, Some(path)),
-        None => MemoryNeed::of_choice(choice, None),
+        Some(WeightsAtHand::File(path)) => MemoryNeed::for_choice(choice, Some(path)),
+        None => MemoryNeed::for_choice(choice, None),
     };
     need.map(|need| need.check().map(|()| need)).transpose()
 }
@@ -160,14 +160,14 @@ pub(crate) fn open(
 }
 
 #[cfg(feature = "local")]
-fn fetched(
+fn fetch_weights(
     choice: &WeightsChoice,
     settings: &Settings,
     environment: Environment<'_>,
     wanted: EmbeddedUse,
     fetch: Option<WeightsFetch<'_>>,
 ) -> Result<PathBuf, Failure> {
-    let Some(known) = choice.known() else { return Err(removed(&choice.name())) };
+    let Some(known) = choice.known_weights() else { return Err(missing_file(&choice.name())) };
     if let Some(fetch) = &fetch {
         (fetch.before)()?;
     }
@@ -193,15 +193,15 @@ fn fetched(
         return Err(weights::missing(known, &why, &[]));
     };
     progress.note(&weights::announcement(known, &place));
-    let sources = PullSources::for_weights(known, environment).within(settings.patience);
+    let sources = PullSources::for_weights(known, environment).with_timeout(settings.patience);
     weights::pull(known, &place, &sources, progress)
         .map(|pulled| pulled.path)
-        .map_err(|error| unpulled(known, &error))
+        .map_err(|error| pull_failure(known, &error))
 }
 
 /// Reports a user model whose record exists but whose file is missing or truncated.
 #[cfg(feature = "local")]
-fn removed(name: &str) -> Failure {
+fn missing_file(name: &str) -> Failure {
     Failure::new(
         ErrorCode::ProviderUnavailable,
         format!("the file of the embedded model is missing or truncated: `{name}`"),
@@ -211,10 +211,10 @@ fn removed(name: &str) -> Failure {
 }
 
 /// Turns a failed pull into a failure.
-pub fn unpulled(known: &KnownWeights, error: &PullError) -> Failure {
+pub fn pull_failure(known: &KnownWeights, error: &PullError) -> Failure {
     match error {
         PullError::Cancelled => {
-            Failure::cancelled("the download of the embedded model was cancelled by the user")
+            Failure::cancellation("the download of the embedded model was cancelled by the user")
                 .suggest("Run it again; the download resumes where it stopped")
         }
         PullError::Cache(why) => weights::missing(known, why, &[]),

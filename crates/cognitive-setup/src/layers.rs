@@ -116,7 +116,7 @@ impl Layers {
     pub fn config(&self) -> Config {
         let user = self.user.clone().unwrap_or_default();
         match &self.project {
-            Some(project) => project.counts.clone().over(user),
+            Some(project) => project.counts.clone().or(user),
             None => user,
         }
     }
@@ -129,7 +129,7 @@ impl Layers {
     pub fn notice(&self) -> Option<String> {
         let project = self.project.as_ref()?;
         let held: Vec<String> = project
-            .held_back()
+            .withheld_settings()
             .iter()
             .filter(|held| held.setting != "base_url")
             .map(|held| format!("`{}`", held.setting))
@@ -177,7 +177,7 @@ impl ProjectFile {
         } else if vouching.named.is_some() {
             Standing::Vouched(NAMED)
         } else {
-            standing(&folder, &sha256, home, vouching)?
+            trust_standing(&folder, &sha256, home, vouching)?
         };
         let counts = if standing.is_good() { says.clone() } else { sifted };
         Ok(Self { path, folder, sha256, says, counts, delicate, standing })
@@ -185,7 +185,7 @@ impl ProjectFile {
 
     /// Returns the settings that are not in effect.
     #[must_use]
-    pub fn held_back(&self) -> &[HeldBack] {
+    pub fn withheld_settings(&self) -> &[HeldBack] {
         if self.standing.is_good() { &[] } else { &self.delicate }
     }
 }
@@ -212,7 +212,7 @@ impl Standing {
     }
 }
 
-fn standing(
+fn trust_standing(
     folder: &Path,
     sha256: &str,
     home: Option<&Path>,
@@ -305,7 +305,7 @@ mod tests {
         let disk = Folders::new("audit: {path: /x}\nreask: 1\n", "audit: {payloads: true}\n");
         let found = disk.read(None);
         let project = found.project.as_ref().unwrap();
-        assert_eq!((&project.standing, project.held_back().len()), (&Standing::Unknown, 1));
+        assert_eq!((&project.standing, project.withheld_settings().len()), (&Standing::Unknown, 1));
         let config = found.config();
         assert_eq!((config.audit.path, config.audit.payloads, config.run.reask), (None, Some(true), Some(1)));
 

@@ -56,8 +56,8 @@ fn policy(config: &MediaConfig) -> Result<Policy, Failure> {
         policy = policy.with_http();
     }
     for origin in config.trusted_origins.iter().flatten() {
-        policy = policy.trusting(origin).map_err(|_| {
-            wrong(format!("invalid origin in `media.trusted_origins`: `{origin}`"))
+        policy = policy.with_trusted_origin(origin).map_err(|_| {
+            invalid_setting(format!("invalid origin in `media.trusted_origins`: `{origin}`"))
                 .suggest("Write scheme, host and port, such as `http://media.internal:9000`")
         })?;
     }
@@ -70,7 +70,9 @@ pub fn limits(config: &MediaConfig) -> Result<MediaLimits, Failure> {
     if let Some(megabytes) = config.max_size_mb {
         let most = u32::try_from(limits.largest >> 20).unwrap_or(u32::MAX);
         if !(1..=most).contains(&megabytes) {
-            return Err(wrong(format!("`media.max_size_mb` must be from 1 to {most}, found: `{megabytes}`")));
+            return Err(invalid_setting(format!(
+                "`media.max_size_mb` must be from 1 to {most}, found: `{megabytes}`"
+            )));
         }
         limits.largest = u64::from(megabytes) << 20;
     }
@@ -86,8 +88,8 @@ pub fn uploads(config: &MediaConfig, home: Option<PathBuf>) -> Result<Option<Upl
     opened.transpose()
 }
 
-fn wrong(message: String) -> Failure {
-    Failure::misconfigured(message).suggest("Correct `media` in `cognitive.yaml`")
+fn invalid_setting(message: String) -> Failure {
+    Failure::config_fault(message).suggest("Correct `media` in `cognitive.yaml`")
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use cognitive_library::{
 };
 use cognitive_ports::module_editor::{
     BeforeChange, ChangedFiles, ModuleEditor, ModuleFile, ModuleFiles, ModuleFinding, ModuleVersion,
-    SavedModule, widened,
+    SavedModule, widened_right,
 };
 use serde_json::{Value, json};
 
@@ -76,11 +76,11 @@ impl FolderEditor {
     }
 
     /// Allows changes to modules below these folders. Each folder must exist.
-    pub fn editing(mut self, folders: &[PathBuf]) -> Result<Self, Failure> {
+    pub fn with_editable(mut self, folders: &[PathBuf]) -> Result<Self, Failure> {
         for folder in folders {
             let real = folder.canonicalize().ok().filter(|real| real.is_dir()).ok_or_else(|| {
                 let message = format!("no such folder for `--edit`: `{}`", folder.display());
-                Failure::misconfigured(message)
+                Failure::config_fault(message)
                     .suggest("Name an existing folder, such as `--edit cognitive/modules`")
             })?;
             self.editable.push(real);
@@ -97,14 +97,14 @@ impl FolderEditor {
 
     /// Sets the history of folders.
     #[must_use]
-    pub fn remembering(mut self, past: Arc<dyn FolderPast>) -> Self {
+    pub fn with_history(mut self, past: Arc<dyn FolderPast>) -> Self {
         self.past = Some(past);
         self
     }
 
     /// Returns every version of a module: the one that runs, those that it shadows, and past ones. Versions with equal
     /// files count once. If `wanted` is set, only that past version is read.
-    fn found(&self, module: &str, wanted: Option<&str>) -> Result<Vec<FoundVersion>, Failure> {
+    fn find_versions(&self, module: &str, wanted: Option<&str>) -> Result<Vec<FoundVersion>, Failure> {
         let current = self.library.find(module)?;
         let mut hashes = BTreeSet::new();
         let mut found = Vec::new();
@@ -147,7 +147,7 @@ impl FolderEditor {
 
     /// Returns the manifest that limits a tried version: that of the installed module. A broken manifest limits by its
     /// readable part. If nothing is readable, only a caller who may change the module may try a fix.
-    fn bound(&self, folder: &Folder) -> Result<Option<Manifest>, Failure> {
+    fn rights_limit(&self, folder: &Folder) -> Result<Option<Manifest>, Failure> {
         let broken = match load(folder) {
             Ok(installed) => return Ok(Some(installed.manifest)),
             Err(error) => error.into_failure(),
@@ -163,13 +163,13 @@ impl FolderEditor {
     fn findings(&self, folder: &Folder) -> Vec<ModuleFinding> {
         let expectations = self.expectations.as_deref().map(|reader| reader as &dyn ExpectationReader);
         let around = ValidationSurroundings { library: Some(&self.library), expectations };
-        located(&validate_with(around, folder, Mode::Standard))
+        module_findings(&validate_with(around, folder, Mode::Standard))
     }
 }
 
 /// Returns the findings of a report, each with its location.
 #[must_use]
-pub fn located(report: &ValidationReport) -> Vec<ModuleFinding> {
+pub fn module_findings(report: &ValidationReport) -> Vec<ModuleFinding> {
     let told = |finding: &Finding| {
         let place = report.sources.locate(finding);
         ModuleFinding {
@@ -225,9 +225,9 @@ impl ModuleEditor for FolderEditor {
 
     fn draft(&self, module: &str, files: &ChangedFiles) -> Result<Arc<Module>, Failure> {
         let folder = self.folder(module)?;
-        let bound = self.bound(&folder)?;
+        let bound = self.rights_limit(&folder)?;
         let mut draft = load(&folder.with_draft(files)?).map_err(unusable)?;
-        within(bound.as_ref(), &draft.manifest, "draft")?;
+        check_rights(bound.as_ref(), &draft.manifest, "draft")?;
         let hash = draft_hash(files);
         let digits = hash.get(..DRAFT_DIGITS).unwrap_or(&hash);
         mark(&mut draft.manifest.version, &format!("draft.{digits}"));
@@ -235,12 +235,12 @@ impl ModuleEditor for FolderEditor {
     }
 
     fn versions(&self, module: &str) -> Result<Vec<ModuleVersion>, Failure> {
-        let found = self.found(module, None)?;
+        let found = self.find_versions(module, None)?;
         Ok(found.into_iter().map(|each| each.told).collect())
     }
 
     fn version(&self, module: &str, id: &str) -> Result<Arc<Module>, Failure> {
-        let found = self.found(module, Some(id))?;
+        let found = self.find_versions(module, Some(id))?;
         let Some(FoundVersion { told, folder }) = found.into_iter().find(|each| each.told.id == id) else {
             let message = format!("unknown version of the module: `{}`", cut(id, 64));
             return Err(Failure::new(ErrorCode::InvalidInput, message)
@@ -248,7 +248,7 @@ impl ModuleEditor for FolderEditor {
         };
         let mut past = load(&folder).map_err(ModuleLoadError::into_failure)?;
         if !told.is_current {
-            within(self.bound(&self.folder(module)?)?.as_ref(), &past.manifest, "version")?;
+            check_rights(self.rights_limit(&self.folder(module)?)?.as_ref(), &past.manifest, "version")?;
             if told.origin == ORIGIN_GIT {
                 mark(&mut past.manifest.version, &format!("git.{id}"));
             }
@@ -259,7 +259,7 @@ impl ModuleEditor for FolderEditor {
     fn create(&self, module: &str, tier: Tier, before: BeforeChange<'_>) -> Result<SavedModule, Failure> {
         let template = Template::new(module, tier);
         // Before anything is recorded: the name must follow the rules.
-        init::files(&template).map_err(|error| uncreated(&error))?;
+        init::files(&template).map_err(|error| create_failure(&error))?;
         let _one_at_a_time = self.changing.lock();
         if self.library.find(module).is_ok() {
             let message = format!("a module of this name exists: `{module}`");
@@ -276,7 +276,7 @@ impl ModuleEditor for FolderEditor {
                 .suggest_remotely("Ask the server operator to allow changes"));
         };
         before()?;
-        init::create(place, &template).map_err(|error| uncreated(&error))?;
+        init::create(place, &template).map_err(|error| create_failure(&error))?;
         let folder = self.folder(module)?;
         Ok(SavedModule { hash: folder_hash(&files_of(&folder)?), findings: self.findings(&folder) })
     }
@@ -302,7 +302,7 @@ impl ModuleEditor for FolderEditor {
 }
 
 /// The failure of a module that could not be created.
-fn uncreated(error: &InitError) -> Failure {
+fn create_failure(error: &InitError) -> Failure {
     let code = match error {
         InitError::Write { .. } => ErrorCode::InternalError,
         _ => ErrorCode::InvalidInput,
@@ -317,8 +317,8 @@ fn mark(version: &mut String, word: &str) {
 }
 
 /// Refuses a version that may do more than the installed module. (E4007)
-fn within(bound: Option<&Manifest>, tried: &Manifest, what: &str) -> Result<(), Failure> {
-    let Some(member) = bound.and_then(|installed| widened(installed, tried)) else { return Ok(()) };
+fn check_rights(bound: Option<&Manifest>, tried: &Manifest, what: &str) -> Result<(), Failure> {
+    let Some(member) = bound.and_then(|installed| widened_right(installed, tried)) else { return Ok(()) };
     let message = format!("the {what} has more permissions than the installed module: `{member}`");
     Err(Failure::new(ErrorCode::PermissionDenied, message)
         .with_detail("member", json!(member))

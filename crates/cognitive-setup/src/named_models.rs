@@ -54,7 +54,7 @@ fn named_model(rung: RungChoice, settings: &Settings) -> Result<LazyModel, Failu
         return Ok(LazyModel { name, is_local: true, make: Arc::new(build) });
     }
     let provider = build()?;
-    let name = provider.destination().unwrap_or_default().asked(provider.name());
-    let is_local = provider.stays_here();
+    let name = provider.destination().unwrap_or_default().model_label(provider.name());
+    let is_local = provider.is_local();
     Ok(LazyModel { name, is_local, make: Arc::new(move || Ok(Arc::clone(&provider))) })
 }

@@ -17,10 +17,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(there) if there.is_file() => match replace(path, bytes, Some(there.permissions())) {
             // The file may be writable although its folder is not.
-            Err(error) if is_closed(&error) => through(path, bytes, false),
+            Err(error) if is_closed(&error) => write_through(path, bytes, false),
             done => done,
         },
-        Ok(there) => through(path, bytes, there.is_symlink()),
+        Ok(there) => write_through(path, bytes, there.is_symlink()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => replace(path, bytes, None),
         Err(error) => Err(error),
     }
@@ -31,7 +31,7 @@ fn is_closed(error: &io::Error) -> bool {
 }
 
 /// Writes to the existing target. A link may point to a file that does not exist yet.
-fn through(path: &Path, bytes: &[u8], create: bool) -> io::Result<()> {
+fn write_through(path: &Path, bytes: &[u8], create: bool) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).truncate(true).create(create).open(path)?;
     file.write_all(bytes)?;
     file.flush()

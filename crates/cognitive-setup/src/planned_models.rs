@@ -61,7 +61,7 @@ impl Provider for StandIn {
         EMBEDDED
     }
 
-    fn stays_here(&self) -> bool {
+    fn is_local(&self) -> bool {
         true
     }
 

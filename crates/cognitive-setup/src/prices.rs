@@ -16,14 +16,15 @@ pub fn table(config: &PricesConfig) -> Result<Arc<PriceTable>, Failure> {
     let mut table = PriceTable::built_in();
     if let Some(path) = &config.file {
         let own = read(path).and_then(PriceTable::from_value);
-        let own =
-            own.map_err(|why| refused(&format!("cannot use the price table: `{}`", path.display()), &why))?;
+        let own = own.map_err(|why| {
+            invalid_prices(&format!("cannot use the price table: `{}`", path.display()), &why)
+        })?;
         table = Arc::new(table.overridden_by(own));
     }
     if !config.models.is_empty() {
         let as_of = config.as_of.as_deref().unwrap_or_default();
         let own = PriceTable::from_value(json!({ "as_of": as_of, "models": config.models }));
-        let own = own.map_err(|why| refused("cannot use `prices` of the configuration", &why))?;
+        let own = own.map_err(|why| invalid_prices("cannot use `prices` of the configuration", &why))?;
         table = Arc::new(table.overridden_by(own));
     }
     Ok(table)
@@ -38,8 +39,8 @@ fn read(path: &std::path::Path) -> Result<Value, String> {
     yaml::parse(&text).map_err(|error| error.message)
 }
 
-fn refused(what: &str, why: &str) -> Failure {
-    Failure::misconfigured(format!("{what}: {why}"))
+fn invalid_prices(what: &str, why: &str) -> Failure {
+    Failure::config_fault(format!("{what}: {why}"))
         .suggest("Write `{as_of: 2026-11-17, models: {openai/gpt-4o: {input: 2.5, output: 10}}}`, in dollars per million tokens")
 }
 

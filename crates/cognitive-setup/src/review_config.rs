@@ -34,7 +34,7 @@ pub struct ReviewRuleConfig {
 
 impl ReviewConfig {
     /// Merges the rules of two files.
-    pub(crate) fn over(self, other: Self) -> Self {
+    pub(crate) fn or(self, other: Self) -> Self {
         let rules = match (self.rules, other.rules) {
             (Some(mut own), Some(others)) => {
                 own.extend(others.into_iter().filter(|rule| !own.contains(rule)).collect::<Vec<_>>());
@@ -50,7 +50,7 @@ impl ReviewConfig {
     }
 
     /// Compiles the rules. The error names the position in an invalid rule.
-    pub(crate) fn compiled(&self) -> Result<ReviewRules, Failure> {
+    pub(crate) fn compile(&self) -> Result<ReviewRules, Failure> {
         let rules = self.rules.iter().flatten().enumerate().map(|(at, rule)| {
             ReviewRule::parse(&rule.when, rule.modules.clone()).map_err(|slip| {
                 let place = rule.when.get(..slip.span.start).map_or(0, |before| before.chars().count()) + 1;
@@ -58,7 +58,7 @@ impl ReviewConfig {
                     "`review.rules[{at}].when`, at character {place}: {}, found: `{}`",
                     slip.message, rule.when
                 );
-                Failure::misconfigured(message)
+                Failure::config_fault(message)
                     .suggest("Write it as in `risk in [medium, high] || confidence < 0.6`")
             })
         });
@@ -80,17 +80,17 @@ mod tests {
         let project = config(
             "review: {max_open: 5, rules: [{when: 'risk in [high]', modules: [m]}, {when: 'confidence < 0.6'}]}",
         );
-        let both = project.over(own).review;
+        let both = project.or(own).review;
         let when: Vec<&str> = both.rules.iter().flatten().map(|rule| rule.when.as_str()).collect();
         assert_eq!((when, both.max_open), (vec!["risk in [high]", "confidence < 0.6"], Some(5)));
-        assert!(!both.compiled().unwrap().is_empty());
-        assert!(config("").review.compiled().unwrap().is_empty());
+        assert!(!both.compile().unwrap().is_empty());
+        assert!(config("").review.compile().unwrap().is_empty());
     }
 
     #[test]
     fn a_wrong_rule_is_shown_with_its_place() {
         let wrong =
-            config("review: {rules: [{when: 'ok'}, {when: 'risk > 1'}]}").review.compiled().unwrap_err();
+            config("review: {rules: [{when: 'ok'}, {when: 'risk > 1'}]}").review.compile().unwrap_err();
         assert!(wrong.message().starts_with("`review.rules[1].when`, at character 1: expected"), "{wrong}");
         assert!(Config::parse("review: {rule: []}").unwrap_err().contains("did you mean `rules`"));
         assert!(Config::parse("review: {rules: [{then: x}]}").is_err());

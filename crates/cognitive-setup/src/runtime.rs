@@ -60,15 +60,15 @@ impl Runtime {
     /// Prepares a run of a module, by name or path; set its input next. Fails with `E4006` if the module does not
     /// exist, and with `E4000` if its folder is invalid.
     pub fn module(&self, name: &str) -> Result<ModuleRun> {
-        Ok(self.run_of(ModuleRef::loaded(name, self.host.modules.module(name)?)))
+        Ok(self.module_run(ModuleRef::from_module(name, self.host.modules.module(name)?)))
     }
 
     /// Prepares a run like [`module`](Self::module), but reports a missing or invalid module in the envelope.
     pub fn module_or_envelope(&self, name: &str) -> ModuleRun {
-        self.run_of(ModuleRef::from(name))
+        self.module_run(ModuleRef::from(name))
     }
 
-    fn run_of(&self, module: ModuleRef) -> ModuleRun {
+    fn module_run(&self, module: ModuleRef) -> ModuleRun {
         ModuleRun::new(module, Arc::clone(&self.host), self.run_options())
     }
 

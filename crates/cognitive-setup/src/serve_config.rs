@@ -109,11 +109,11 @@ impl ServerKeyConfig {
 impl ServeConfig {
     /// Merges all three: flags, environment, configuration.
     pub fn decide(typed: Self, config: &Self, environment: Environment<'_>) -> Result<Self, Failure> {
-        Ok(typed.over(Self::of_environment(environment)?).over(config.clone()))
+        Ok(typed.or(Self::from_environment(environment)?).or(config.clone()))
     }
 
     /// Reads the settings of the environment.
-    fn of_environment(environment: Environment<'_>) -> Result<Self, Failure> {
+    fn from_environment(environment: Environment<'_>) -> Result<Self, Failure> {
         let list = |variable: &str| {
             let text = environment(variable)?;
             Some(text.split(',').map(|each| each.trim().to_owned()).filter(|each| !each.is_empty()).collect())
@@ -132,7 +132,7 @@ impl ServeConfig {
 
     /// Merges two sets of settings: this one wins, and `other` fills the gaps.
     #[must_use]
-    pub fn over(self, other: Self) -> Self {
+    pub fn or(self, other: Self) -> Self {
         Self {
             host: self.host.or(other.host),
             port: self.port.or(other.port),

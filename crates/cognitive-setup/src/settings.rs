@@ -26,7 +26,7 @@ use crate::weights::WeightsChoice;
 
 use choice::ModelSources;
 pub(crate) use choice::named_rung;
-pub(crate) use choice::{destinations, of_embedded};
+pub(crate) use choice::{destinations, embedded_name};
 
 /// The provider name of the embedded model.
 pub const EMBEDDED: &str = "embedded";
@@ -194,7 +194,7 @@ impl Settings {
             Some(value) => {
                 let least = Confidence::new(value).ok_or_else(|| {
                     let message = format!("`exec_min_confidence` must be from 0 to 1, found: `{value}`");
-                    Failure::misconfigured(message).suggest("Correct `cognitive.yaml`")
+                    Failure::config_fault(message).suggest("Correct `cognitive.yaml`")
                 })?;
                 Gate { exec_min_confidence: least, ..Gate::default() }
             }
@@ -207,13 +207,13 @@ impl Settings {
         let ((provider, refused_address), rungs) = sources.models(own)?;
         let (asked, general) = match scope {
             OverrideScope::Runs(_) => (args.run, config.run),
-            OverrideScope::Process => (RunSettings::default(), args.run.over(config.run)),
+            OverrideScope::Process => (RunSettings::default(), args.run.or(config.run)),
         };
         Ok(Self {
             provider,
             rungs,
             climb: climb_rules(config)?,
-            of_module: sources.of_modules()?,
+            of_module: sources.module_decisions()?,
             refused_address,
             plain_http: is_on(environment, env_vars::PLAIN_HTTP),
             asked,
@@ -228,7 +228,7 @@ impl Settings {
             audit_payloads: config.audit.payloads.unwrap_or(false),
             audit_required: config.audit.required.unwrap_or(false),
             audit_keep: config.audit.keep,
-            review: config.review.compiled()?,
+            review: config.review.compile()?,
             review_limits: (config.review.max_open, config.review.max_decided),
             offline: args.no_pull || offline(environment),
             sanitiser: sanitiser(config),
@@ -260,7 +260,7 @@ impl SettingOverrides {
 /// Returns the rules that hide members of context from the model. (CTX-041)
 #[must_use]
 pub fn sanitiser(config: &Config) -> Sanitiser {
-    Sanitiser::sparing(config.context.not_secret.iter().flatten())
+    Sanitiser::ignoring_names(config.context.not_secret.iter().flatten())
 }
 
 /// Returns whether the environment forbids downloading weights.
@@ -293,7 +293,7 @@ fn climb_rules(config: &Config) -> Result<ClimbRules, Failure> {
     let confidence = |name: &str, value: f64| {
         Confidence::new(value).ok_or_else(|| {
             let message = format!("`climb.{name}` must be from 0 to 1, found: `{value}`");
-            Failure::misconfigured(message).suggest("Correct `cognitive.yaml`")
+            Failure::config_fault(message).suggest("Correct `cognitive.yaml`")
         })
     };
     let mut rules = ClimbRules::default();

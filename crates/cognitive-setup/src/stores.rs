@@ -40,7 +40,7 @@ impl Stores {
     pub fn open_or_warn(settings: &Settings, named: bool) -> Result<(Self, Option<Warning>), Failure> {
         match Self::open(settings, named) {
             Ok(stores) => Ok((stores, None)),
-            Err(reason) if settings.audit_required => Err(Failure::misconfigured(format!(
+            Err(reason) if settings.audit_required => Err(Failure::config_fault(format!(
                 "the run cannot be recorded: {reason}"
             ))
             .suggest(
@@ -48,14 +48,14 @@ impl Stores {
             )),
             Err(reason) => {
                 let message = format!("the run is not recorded, and context is not stored: {reason}");
-                Ok((Self::closed(settings, &reason), Some(Warning::new("AUDIT", message))))
+                Ok((Self::without_database(settings, &reason), Some(Warning::new("AUDIT", message))))
             }
         }
     }
 
     /// Opens the configured database for a server, whose audit is written by a background thread. Returns an error if
     /// runs must be recorded and cannot be. `complain` reports everything else that is not stored.
-    pub fn of_server(
+    pub fn open_for_server(
         settings: &Settings,
         complain: impl Fn(String) + Send + 'static,
     ) -> Result<Self, Failure> {
@@ -67,18 +67,18 @@ impl Stores {
                 } else {
                     "Set `HOME` or `COGNITIVE_DB`, or start with `--no-audit` to record no runs"
                 };
-                Err(Failure::misconfigured(format!("runs cannot be recorded: {reason}")).suggest(hint))
+                Err(Failure::config_fault(format!("runs cannot be recorded: {reason}")).suggest(hint))
             }
             Err(reason) => {
                 complain(format!("context is not stored: {reason}"));
-                Ok(Self::closed(settings, &reason))
+                Ok(Self::without_database(settings, &reason))
             }
         }
     }
 
     /// Returns the stores without a database: none, except a review queue that rejects every run with this reason.
     #[must_use]
-    pub fn closed(settings: &Settings, reason: &str) -> Self {
+    pub fn without_database(settings: &Settings, reason: &str) -> Self {
         let review_queue = || Arc::new(DisabledReviewQueue(reason.to_owned())) as Arc<dyn ReviewQueue>;
         Self { review: (!settings.review.is_empty()).then(review_queue), ..Self::default() }
     }
@@ -108,7 +108,7 @@ impl ReviewQueue for DisabledReviewQueue {
         Err(self.0.clone())
     }
 
-    fn calibrated(&self, _: &str, _: &str, _: f64) -> Option<f64> {
+    fn calibrated_confidence(&self, _: &str, _: &str, _: f64) -> Option<f64> {
         None
     }
 
@@ -129,7 +129,7 @@ pub fn spending(settings: &Settings) -> Result<Option<Spending>, Failure> {
         return Ok(None);
     }
     let refused = |reason: String| {
-        Failure::misconfigured(format!("cannot record spending for `budget`: {reason}")).suggest(
+        Failure::config_fault(format!("cannot record spending for `budget`: {reason}")).suggest(
             "Make the database writable (`audit: {path: …}` sets its path), or remove `budget` from the \
              configuration",
         )

@@ -64,7 +64,7 @@ fn with_model(
         stop: wish.stop,
     };
     model.train(&plan).map_err(|error| match error {
-        ProviderError::Interrupted(why) => Failure::cancelled(&why),
+        ProviderError::Interrupted(why) => Failure::cancellation(&why),
         error => Failure::new(ErrorCode::ProviderUnavailable, error.to_string()),
     })
 }

@@ -61,11 +61,11 @@ pub fn project_root() -> PathBuf {
 /// Reads the configuration files of the project and the user. Trust in the first one comes from the record, the
 /// environment or the caller, who passes `1`, the sha256 of the file or the path of a replacement.
 pub fn layers(trust_project: Option<&str>, named: Option<&Path>) -> Result<Layers, Failure> {
-    let vouching = vouching(trust_project, named);
+    let vouching = trust_options(trust_project, named);
     let (layers, problems) = Layers::read(&project_root(), home().as_deref(), &vouching, &environment);
     match problems.first() {
         None => Ok(layers),
-        Some(reason) => Err(Failure::misconfigured(format!("invalid configuration: {reason}"))
+        Some(reason) => Err(Failure::config_fault(format!("invalid configuration: {reason}"))
             .suggest("Correct the file; `cogn doctor` shows the settings in effect")),
     }
 }
@@ -73,10 +73,10 @@ pub fn layers(trust_project: Option<&str>, named: Option<&Path>) -> Result<Layer
 /// Reads the usable configuration files and returns the reason for each one that is unusable.
 #[must_use]
 pub fn usable_layers(trust_project: Option<&str>, named: Option<&Path>) -> (Layers, Vec<String>) {
-    Layers::read(&project_root(), home().as_deref(), &vouching(trust_project, named), &environment)
+    Layers::read(&project_root(), home().as_deref(), &trust_options(trust_project, named), &environment)
 }
 
-fn vouching(trust_project: Option<&str>, named: Option<&Path>) -> Vouching {
+fn trust_options(trust_project: Option<&str>, named: Option<&Path>) -> Vouching {
     Vouching {
         flag: trust_project.map(str::to_owned),
         variable: environment(env_vars::TRUST_PROJECT),
@@ -140,9 +140,9 @@ pub(crate) fn models(
     let mut built = vec![(settings.provider.clone(), Arc::clone(&chosen.chain.first))];
     for (name, decision) in &settings.of_module {
         let Some(model) = &decision.model else { continue };
-        let provider = of_module(model, settings, environment, wanted, &mut built);
+        let provider = module_model(model, settings, environment, wanted, &mut built);
         let provider = provider.unwrap_or_else(|failure| {
-            let notice = format!("the model of `modules.{name}` is unavailable: {}", in_words(&failure));
+            let notice = format!("the model of `modules.{name}` is unavailable: {}", failure_text(&failure));
             chosen.left_out.push(notice);
             Arc::new(Unavailable::new(name, failure))
         });
@@ -153,7 +153,7 @@ pub(crate) fn models(
 
 /// Returns the model of one module. Modules with the same model share it. Its weights are not downloaded, because that
 /// module may never run.
-fn of_module(
+fn module_model(
     model: &Result<RungChoice, Failure>,
     settings: &Settings,
     environment: Environment<'_>,
@@ -187,7 +187,7 @@ fn chain(
     }
     let mut left_out = Vec::new();
     let mut failed = |name: &str, failure: &Failure| {
-        left_out.push(format!("model `{name}` is skipped: {}", in_words(failure)));
+        left_out.push(format!("model `{name}` is skipped: {}", failure_text(failure)));
     };
     let mut built: Vec<Arc<dyn Provider>> = Vec::new();
     let unusable =
@@ -207,12 +207,12 @@ fn chain(
             Ok((ModelChain::with_ladder(first, ladder), left_out))
         }
         (None, Err(failure)) => Err(failure),
-        (None, Ok(())) => Err(Failure::misconfigured("`providers` is empty")),
+        (None, Ok(())) => Err(Failure::config_fault("`providers` is empty")),
     }
 }
 
 /// Formats a failure and its hint in one line.
-fn in_words(failure: &Failure) -> String {
+fn failure_text(failure: &Failure) -> String {
     let hint = failure.suggestion().map(|hint| format!(". {hint}")).unwrap_or_default();
     format!("{}{hint}", failure.message())
 }
@@ -242,10 +242,8 @@ pub fn batch_service(
         ));
     };
     if !settings.rungs.is_empty() {
-        return Err(Failure::misconfigured(
-            "a batch endpoint takes one model, and `providers` names several",
-        )
-        .suggest("Name one with `--provider` and `--model`"));
+        return Err(Failure::config_fault("a batch endpoint takes one model, and `providers` names several")
+            .suggest("Name one with `--provider` and `--model`"));
     }
     let config = service_config(settings, environment, choice)?;
     let hint = service_hint(&config);

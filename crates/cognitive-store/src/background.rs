@@ -103,7 +103,7 @@ fn write(books: &dyn AuditLog, queue: &RecordQueue, batch: Vec<QueuedRecord>, co
     let kept = catch_unwind(AssertUnwindSafe(|| books.record_all(&records))).unwrap_or_default();
     let lost = receipts.len() - kept.iter().filter(|outcome| outcome.is_ok()).count();
     if lost > 0 {
-        queue.lose(lost, checked(books).err());
+        queue.lose(lost, check_outcome(books).err());
     }
     let mut kept = kept.into_iter();
     for receipt in receipts {
@@ -122,14 +122,14 @@ fn write(books: &dyn AuditLog, queue: &RecordQueue, batch: Vec<QueuedRecord>, co
 
 /// Looks whether the log can be written again, and if so ends the outage.
 fn check(books: &dyn AuditLog, queue: &RecordQueue, complain: &dyn Fn(String)) {
-    if checked(books).is_ok() {
+    if check_outcome(books).is_ok() {
         queue.line.lock().outage = None;
         complain(RECORDING_AGAIN.to_owned());
     }
 }
 
 /// The outcome of a check, also if it panics.
-fn checked(books: &dyn AuditLog) -> WriteOutcome {
+fn check_outcome(books: &dyn AuditLog) -> WriteOutcome {
     catch_unwind(AssertUnwindSafe(|| books.check())).unwrap_or_else(|_| Err(PANICKED.to_owned()))
 }
 

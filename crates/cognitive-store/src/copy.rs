@@ -137,7 +137,7 @@ fn copy(from: &mut dyn SqlSession, into: &mut dyn SqlSession) -> Result<Vec<Copi
     let mut tables = Vec::new();
     for (name, order, columns) in TABLES {
         let (mut rows, mut batch, mut bytes) = (0, Vec::new(), 0);
-        from.each(&format!("SELECT {columns} FROM {name} ORDER BY {order}"), &[], &mut |row| {
+        from.for_each(&format!("SELECT {columns} FROM {name} ORDER BY {order}"), &[], &mut |row| {
             bytes += row.0.iter().map(SqlValue::size).sum::<usize>();
             batch.push(row.0.clone());
             rows += 1;

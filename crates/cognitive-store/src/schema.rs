@@ -232,7 +232,7 @@ impl From<rusqlite::Error> for MigrationRefusal {
 }
 
 /// Runs the migration steps that a file of this version has not run.
-pub(crate) fn bring_up(connection: &mut Connection, version: i64) -> Result<(), MigrationRefusal> {
+pub(crate) fn migrate_up(connection: &mut Connection, version: i64) -> Result<(), MigrationRefusal> {
     if version == KNOWN {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use cognitive_ports::spending::{BudgetShort, CountedSpending, DayBudget, Spendin
 
 use crate::error::Problem;
 use crate::row_changes::{self, ProtectedTable};
-use crate::sql::{LockedArea, SqlSession, all, values, whole};
+use crate::sql::{LockedArea, SqlSession, all, to_signed, values};
 use crate::store::Store;
 use crate::time;
 
@@ -26,11 +26,11 @@ impl SpendingLedger for Store {
         let (now, until) = (time::text(now), time::text(entry.until));
         // Exclusive: two concurrent runs that only read would both see the same room.
         let covered = self.change(&[LockedArea::Spending], |session| {
-            let others = counted(session, entry.day, &entry.key, &now, &entry.id)?;
+            let others = spending_except(session, entry.day, &entry.key, &now, &entry.id)?;
             if let Err(short) = budget.room(entry.reserved, others) {
                 return Ok(Err(short));
             }
-            let oldest = whole(entry.day.saturating_sub(DAYS_KEPT));
+            let oldest = to_signed(entry.day.saturating_sub(DAYS_KEPT));
             row_changes::purge_spending(session, oldest)?;
             session.execute(
                 "INSERT INTO spending (id, day, key, reserved, sent, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -38,10 +38,10 @@ impl SpendingLedger for Store {
                     reserved = excluded.reserved, sent = excluded.sent, until = excluded.until",
                 &values![
                     &entry.id,
-                    whole(entry.day),
+                    to_signed(entry.day),
                     &entry.key,
-                    whole(entry.reserved.pico()),
-                    whole(entry.sent.pico()),
+                    to_signed(entry.reserved.pico()),
+                    to_signed(entry.sent.pico()),
                     &until,
                 ],
             )?;
@@ -54,22 +54,22 @@ impl SpendingLedger for Store {
     fn settle(&self, id: &str, spent: Money) -> Result<(), String> {
         let sql = "UPDATE spending SET reserved = ?2, sent = ?2, until = NULL WHERE id = ?1";
         let settled = self.change(&[LockedArea::Spending], |session| {
-            session.execute(sql, &values![id, whole(spent.pico())])?;
+            session.execute(sql, &values![id, to_signed(spent.pico())])?;
             row_changes::note(session, ProtectedTable::Spending, id)
         });
         settled.map_err(|error| error.to_string())
     }
 
-    fn counted(&self, day: u64, key: &str, now: SystemTime) -> Result<(Money, Money), String> {
+    fn counted_spending(&self, day: u64, key: &str, now: SystemTime) -> Result<(Money, Money), String> {
         let now = time::text(now);
-        let counted = self.look(|session| counted(session, day, key, &now, ""));
+        let counted = self.look(|session| spending_except(session, day, key, &now, ""));
         counted.map(|(all, of_key)| (all.total(), of_key.total())).map_err(|error| error.to_string())
     }
 }
 
 /// Returns the amounts of a day without one run, in total and for one key. Settled runs count their cost, active runs
 /// their reservation.
-fn counted(
+fn spending_except(
     session: &mut dyn SqlSession,
     day: u64,
     key: &str,
@@ -79,7 +79,7 @@ fn counted(
     let sql = "SELECT key, CASE WHEN until IS NULL OR until <= ?1 THEN sent ELSE 0 END,
             CASE WHEN until IS NULL OR until <= ?1 THEN 0 ELSE reserved END
          FROM spending WHERE day = ?2 AND id != ?3";
-    let rows = all(session, sql, &values![now, whole(day), without], |row| {
+    let rows = all(session, sql, &values![now, to_signed(day), without], |row| {
         let amount =
             |column| row.integer(column).map(|amount| Money::from_pico(u64::try_from(amount).unwrap_or(0)));
         Ok((row.str(0)? == key, CountedSpending { spent: amount(1)?, reserved: amount(2)? }))

@@ -87,11 +87,11 @@ impl Store {
     /// Opens or creates a store with these options.
     pub fn open_with(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         if Self::is_server(path) {
-            return Self::of_server(path, options);
+            return Self::open_server(path, options);
         }
         let file =
             SqliteFile::open(path, options.patience).map_err(|problem| StoreError::new(path, problem))?;
-        Ok(Self::around(place_of(&file), Backend::File(file), options))
+        Ok(Self::from_backend(place_of(&file), Backend::File(file), options))
     }
 
     /// Opens an existing store for queries; `None` if there is none. The store may be write-protected.
@@ -102,11 +102,11 @@ impl Store {
     /// Opens an existing store with these options.
     pub fn open_existing_with(path: &Path, options: StoreOptions) -> Result<Option<Self>, StoreError> {
         if Self::is_server(path) {
-            return Self::of_server(path, options).map(Some);
+            return Self::open_server(path, options).map(Some);
         }
         let file = SqliteFile::open_existing(path, options.patience)
             .map_err(|problem| StoreError::new(path, problem))?;
-        Ok(file.map(|file| Self::around(place_of(&file), Backend::File(file), options)))
+        Ok(file.map(|file| Self::from_backend(place_of(&file), Backend::File(file), options)))
     }
 
     /// Creates a store in memory.
@@ -118,7 +118,7 @@ impl Store {
     pub fn in_memory_with(options: StoreOptions) -> Result<Self, StoreError> {
         let file = SqliteFile::in_memory(options.patience)
             .map_err(|problem| StoreError::new(Path::new(MEMORY), problem))?;
-        Ok(Self::around(place_of(&file), Backend::File(file), options))
+        Ok(Self::from_backend(place_of(&file), Backend::File(file), options))
     }
 
     /// Returns whether an address is a database server and not a file.
@@ -130,7 +130,7 @@ impl Store {
 
     /// Returns a path or an address in a form that may be shown: without a password.
     #[must_use]
-    pub fn shown(place: &Path) -> PathBuf {
+    pub fn display_path(place: &Path) -> PathBuf {
         if Self::is_server(place) {
             without_secrets(&place.to_string_lossy()).into()
         } else {
@@ -147,22 +147,22 @@ impl Store {
         options: StoreOptions,
     ) -> Result<Self, StoreError> {
         let server = PgServer::open(address, password, options.patience)
-            .map_err(|problem| StoreError::new(&Self::shown(address), problem))?;
-        Ok(Self::around(server.shown(), Backend::Server(Box::new(server)), options))
+            .map_err(|problem| StoreError::new(&Self::display_path(address), problem))?;
+        Ok(Self::from_backend(server.display_address(), Backend::Server(Box::new(server)), options))
     }
 
     #[cfg(feature = "postgres")]
-    fn of_server(place: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+    fn open_server(place: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         Self::connect(place, None, options)
     }
 
     #[cfg(not(feature = "postgres"))]
-    fn of_server(_: &Path, _: StoreOptions) -> Result<Self, StoreError> {
+    fn open_server(_: &Path, _: StoreOptions) -> Result<Self, StoreError> {
         let why = "this build does not support database servers".to_owned();
         Err(StoreError::new(Path::new("postgres://"), Problem::Inaccessible(why)))
     }
 
-    fn around(place: PathBuf, backend: Backend, options: StoreOptions) -> Self {
+    fn from_backend(place: PathBuf, backend: Backend, options: StoreOptions) -> Self {
         Self { place, options, drops: DropTally::default(), backend }
     }
 
@@ -402,10 +402,10 @@ mod tests {
         let old = include_str!("../tests/store/first_version.sql");
         Connection::open(&path).unwrap().execute_batch(old).unwrap();
         let protected = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
-        let file = SqliteFile::of_connection(protected).unwrap();
-        let store = Store::around(PathBuf::new(), Backend::File(file), StoreOptions::default());
+        let file = SqliteFile::from_connection(protected).unwrap();
+        let store = Store::from_backend(PathBuf::new(), Backend::File(file), StoreOptions::default());
         assert_eq!(store.list(&Filter { runs: true, ..Filter::default() }).unwrap()[0].trace_id, "old");
         assert_eq!(store.verify(&[]).unwrap().before_chains, 1);
-        assert!(store.heads().unwrap().is_empty() && store.dropped().unwrap().is_empty());
+        assert!(store.heads().unwrap().is_empty() && store.dropped_records().unwrap().is_empty());
     }
 }

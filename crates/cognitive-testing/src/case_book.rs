@@ -54,7 +54,7 @@ impl CaseBook for FolderCases {
             let (input, expect) = (read(&case.input)?, read(&case.expected));
             Some(ModuleCase { id: case.name, set: TESTS.to_owned(), input, expect })
         });
-        Ok(tests.chain(labelled(&folder)).take(MAX_SHOWN).collect())
+        Ok(tests.chain(labelled_cases(&folder)).take(MAX_SHOWN).collect())
     }
 
     fn judge(
@@ -72,15 +72,15 @@ impl CaseBook for FolderCases {
         };
         if set == TESTS {
             let case = golden::cases(&folder).into_iter().find(|case| case.name == id).ok_or_else(unknown)?;
-            let of = |envelope: &Value| case.differences(&folder, envelope).map(of_differences);
-            return envelopes.iter().map(of).collect::<Result<_, _>>().map_err(not_judged);
+            let of = |envelope: &Value| case.differences(&folder, envelope).map(from_differences);
+            return envelopes.iter().map(of).collect::<Result<_, _>>().map_err(unjudged_failure);
         }
         let files = folder.names_in(CASES);
         let file = files.iter().find(|name| name.as_str() == set).ok_or_else(unknown)?;
         let text = folder.read(&format!("{CASES}/{file}"), JSON_LIMIT).map_err(|_| unknown())?;
-        let cases = eval::parse(&text).map_err(not_judged)?;
+        let cases = eval::parse(&text).map_err(unjudged_failure)?;
         let case = cases.iter().find(|case| case.id == id).ok_or_else(unknown)?;
-        Ok(envelopes.iter().map(|envelope| of_outcomes(case.expect.judge(&case.input, envelope))).collect())
+        Ok(envelopes.iter().map(|envelope| from_outcomes(case.expect.judge(&case.input, envelope))).collect())
     }
 
     fn keep(&self, module: &str, case: &NewCase, before: BeforeChange<'_>) -> Result<KeptCase, Failure> {
@@ -103,7 +103,7 @@ impl CaseBook for FolderCases {
         };
         let is_there = |path: &String| shown.files.iter().any(|file| file.path == *path);
         if case.kind != CaseKind::Labelled && files.keys().any(is_there) {
-            return Err(taken(name));
+            return Err(case_exists(name));
         }
         let saved = self.module_editor.save(module, &shown.hash, &files, before)?;
         let recorded = case.kind == CaseKind::Golden && case.replies.is_some();
@@ -112,7 +112,7 @@ impl CaseBook for FolderCases {
     }
 }
 
-fn labelled(folder: &Folder) -> Vec<ModuleCase> {
+fn labelled_cases(folder: &Folder) -> Vec<ModuleCase> {
     let names = folder.names_in(CASES).into_iter().filter(|name| name.strip_suffix(".jsonl").is_some());
     let of_file = |name: String| {
         let text = folder.read(&format!("{CASES}/{name}"), JSON_LIMIT).unwrap_or_default();
@@ -129,12 +129,12 @@ fn labelled(folder: &Folder) -> Vec<ModuleCase> {
     names.flat_map(of_file).collect()
 }
 
-fn not_judged(why: String) -> Failure {
+fn unjudged_failure(why: String) -> Failure {
     Failure::new(ErrorCode::InvalidReference, format!("the case is invalid: {}", cut(&why, 300)))
         .suggest("Correct its expectation; `cogn validate` shows the place")
 }
 
-fn of_differences(differences: Vec<Difference>) -> CaseVerdict {
+fn from_differences(differences: Vec<Difference>) -> CaseVerdict {
     let wrong = differences.into_iter().map(|each| WrongPlace {
         place: each.path,
         expected: each.expected,
@@ -144,7 +144,7 @@ fn of_differences(differences: Vec<Difference>) -> CaseVerdict {
     CaseVerdict { right: wrong.is_empty(), wrong }
 }
 
-fn of_outcomes(outcomes: Vec<FieldOutcome>) -> CaseVerdict {
+fn from_outcomes(outcomes: Vec<FieldOutcome>) -> CaseVerdict {
     let wrong = outcomes.into_iter().filter(|outcome| !outcome.right).map(|outcome| WrongPlace {
         place: outcome.place,
         expected: outcome.expected,
@@ -154,7 +154,7 @@ fn of_outcomes(outcomes: Vec<FieldOutcome>) -> CaseVerdict {
     CaseVerdict { right: wrong.is_empty(), wrong }
 }
 
-fn taken(name: &str) -> Failure {
+fn case_exists(name: &str) -> Failure {
     Failure::new(ErrorCode::InvalidReference, format!("the case already exists: `{name}`"))
         .with_detail("kind", json!("conflict"))
         .suggest("Choose another name")
@@ -177,7 +177,7 @@ fn golden_files(folder: &Folder, name: &str, case: &NewCase) -> Result<ChangedFi
     let replies = match &case.replies {
         Some(replies) => replies.clone(),
         // An envelope is what was made of a reply: no null in it replaces a missing member.
-        None => BTreeMap::from([(own.clone(), RecordedReply::from(pretty(&said(&case.envelope)?)))]),
+        None => BTreeMap::from([(own.clone(), RecordedReply::from(pretty(&model_text(&case.envelope)?)))]),
     };
     let test = GoldenCase::by_name(name);
     let mut files = ChangedFiles::new();
@@ -199,12 +199,12 @@ fn example_files(name: &str, case: &NewCase) -> Result<ChangedFiles, Failure> {
     }
     Ok(ChangedFiles::from([
         (format!("examples/{name}.input.json"), Some(pretty(&case.input))),
-        (format!("examples/{name}.answer.json"), Some(pretty(&said(&case.envelope)?))),
+        (format!("examples/{name}.answer.json"), Some(pretty(&model_text(&case.envelope)?))),
     ]))
 }
 
 /// The envelope as a model would write it, without the members that the runtime adds.
-fn said(envelope: &Value) -> Result<Value, Failure> {
+fn model_text(envelope: &Value) -> Result<Value, Failure> {
     let member = |path: &str| envelope.pointer(path).cloned();
     let (Some(confidence), Some(risk), Some(explain)) =
         (member("/meta/confidence"), member("/meta/risk"), member("/meta/explain"))
@@ -233,7 +233,7 @@ fn labelled_file(folder: &Folder, name: &str, case: &NewCase) -> Result<ChangedF
         serde_json::from_str::<Value>(line).is_ok_and(|line| line.get("id").is_some_and(|id| id == name))
     };
     if text.lines().any(is_taken) {
-        return Err(taken(name));
+        return Err(case_exists(name));
     }
     let line = json!({ "id": name, "input": case.input, "expect": expect }).to_string();
     text.push_str(&line);
@@ -259,12 +259,13 @@ mod tests {
     fn place() -> Place {
         let dir = tempfile::tempdir().unwrap();
         let modules = dir.path().join("cognitive/modules");
-        let files =
-            cognitive_library::files_of(&cognitive_library::bundled::find("text-classifier").unwrap())
-                .unwrap();
+        let files = cognitive_library::files_of(
+            &cognitive_library::bundled_modules::find("text-classifier").unwrap(),
+        )
+        .unwrap();
         cognitive_library::put_folder(&modules, "text-classifier", &files).unwrap();
         let module_editor =
-            FolderEditor::new(Library::new(dir.path(), None, &[])).editing(&[modules]).unwrap();
+            FolderEditor::new(Library::new(dir.path(), None, &[])).with_editable(&[modules]).unwrap();
         Place { book: FolderCases::new(Arc::new(module_editor)), dir }
     }
 
@@ -317,7 +318,7 @@ mod tests {
         let subject = golden::TestedFolder { name: "text-classifier".to_owned(), folder };
         let report = golden::run_recorded(&[subject], &golden::GoldenOptions::default()).unwrap();
         let case = report.modules[0].cases.iter().find(|case| case.name == "on-the-train").unwrap();
-        assert!(case.passed(), "{:?}", case.status);
+        assert!(case.has_passed(), "{:?}", case.status);
         // Replies to parts of a composition have the part's name; a run without a model call has no reply.
         let parts = BTreeMap::from([("code-reviewer".to_owned(), RecordedReply::from("{}".to_owned()))]);
         let of_part = NewCase { replies: Some(parts), ..answered(CaseKind::Golden, "of-a-part") };
@@ -331,7 +332,7 @@ mod tests {
     fn a_test_is_kept_with_the_dialect_of_its_reply_and_passes_d_18() {
         let Place { dir, book } = place();
         let mut answer = answered(CaseKind::Golden, "on-the-train");
-        let mut raw = said(&answer.envelope).unwrap();
+        let mut raw = model_text(&answer.envelope).unwrap();
         raw["error"] = Value::Null;
         raw["data"]["extensions"] = Value::Null;
         let reply = RecordedReply::new(raw.to_string(), Some(SchemaTarget::OpenAi));
@@ -342,7 +343,7 @@ mod tests {
         let subject = golden::TestedFolder { name: "text-classifier".to_owned(), folder: folder.clone() };
         let report = golden::run_recorded(&[subject], &golden::GoldenOptions::default()).unwrap();
         let case = report.modules[0].cases.iter().find(|case| case.name == "on-the-train").unwrap();
-        assert!(case.passed(), "{:?}", case.status);
+        assert!(case.has_passed(), "{:?}", case.status);
         let warnings = &case.envelope.as_ref().unwrap()["meta"]["warnings"];
         assert!(warnings.is_null(), "{warnings}");
     }

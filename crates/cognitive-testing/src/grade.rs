@@ -32,9 +32,9 @@ pub fn grade(name: &str, folder: &Folder, library: &Library, now: &str) -> Grade
     let tests = tests(name, folder, library);
     let coverage = tests.as_ref().and_then(|report| report.coverage.as_ref()).map(golden::Coverage::percent);
     let cases = tests.as_ref().map(|report| report.cases.as_slice()).unwrap_or_default();
-    let passed = cases.iter().filter(|case| case.passed()).count();
+    let passed = cases.iter().filter(|case| case.has_passed()).count();
     let succeeds = |case: &golden::GoldenResult| {
-        case.passed()
+        case.has_passed()
             && case.envelope.as_ref().is_some_and(|envelope| envelope.get("ok") == Some(&Value::Bool(true)))
     };
     let valid = |case: &golden::GoldenResult| {

@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 #[cfg(any(feature = "ports", feature = "programs"))]
 pub use answer::good_answer;
 pub use databases::{TestPostgres, TestRedis};
-pub use patience::{PATIENCE, until};
+pub use patience::{PATIENCE, wait_until};
 pub use poll::poll_now;
 #[cfg(feature = "ports")]
 pub use ports::{
@@ -55,7 +55,7 @@ pub use process::command;
 #[cfg(feature = "programs")]
 pub use programs::{
     Act, FakeModel, FakeReply, FakeRequest, Home, OptionCase, ProcessOutput, Running, SELF_SIGNED,
-    SELF_SIGNED_AUTHORITY, TestServer, Then, bundled_replies, piece, streamed,
+    SELF_SIGNED_AUTHORITY, TestServer, Then, bundled_replies, piece, stream_reply,
 };
 pub use python::python_with;
 pub use random::SeededRandom;

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 ///
 /// # Panics
 /// If the condition does not hold within [`PATIENCE`].
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < PATIENCE, "waited for {PATIENCE:?} in vain: {what}");
@@ -31,7 +31,7 @@ mod tests {
     #[test]
     fn until_returns_as_soon_as_the_condition_holds() {
         let mut looks = 0;
-        until("the third look", || {
+        wait_until("the third look", || {
             looks += 1;
             looks == 3
         });

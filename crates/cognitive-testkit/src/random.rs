@@ -13,7 +13,7 @@ impl SeededRandom {
     }
 
     /// A number below `limit`; 0 if the limit is 0.
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub fn next_below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -22,12 +22,12 @@ impl SeededRandom {
 
     /// An index into a list of this length; 0 if it is empty.
     pub fn index(&mut self, length: usize) -> usize {
-        usize::try_from(self.below(length as u64)).unwrap_or(0)
+        usize::try_from(self.next_below(length as u64)).unwrap_or(0)
     }
 
     /// Returns true or false.
     pub fn flip(&mut self) -> bool {
-        self.below(2) == 0
+        self.next_below(2) == 0
     }
 }
 
@@ -39,11 +39,11 @@ mod tests {
     fn a_seed_gives_the_same_numbers_within_the_limit() {
         let draw = |seed| {
             let mut random = SeededRandom::new(seed);
-            (0..100).map(|_| random.below(10)).collect::<Vec<_>>()
+            (0..100).map(|_| random.next_below(10)).collect::<Vec<_>>()
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
         assert!((0..10).all(|number| draw(7).contains(&number)) && draw(7).iter().all(|number| *number < 10));
-        assert_eq!((SeededRandom::new(7).below(0), SeededRandom::new(7).index(0)), (0, 0));
+        assert_eq!((SeededRandom::new(7).next_below(0), SeededRandom::new(7).index(0)), (0, 0));
     }
 }

@@ -140,7 +140,7 @@ impl Addresses {
             Value::Array(items) => items.iter().for_each(|item| self.read(item, base)),
             Value::Object(members) => {
                 let base = match members.get("$id").and_then(Value::as_str) {
-                    Some(id) => joined(base, id),
+                    Some(id) => join_reference(base, id),
                     None => base.to_owned(),
                 };
                 self.known.insert(base.clone());
@@ -148,7 +148,7 @@ impl Addresses {
                     let Some(reference) = members.get(keyword).and_then(Value::as_str) else { continue };
                     let is_dialect = DIALECTS.iter().any(|(_, address)| *address == reference);
                     if !is_dialect || keyword != "$schema" {
-                        self.named.insert(joined(&base, reference));
+                        self.named.insert(join_reference(&base, reference));
                     }
                 }
                 members
@@ -162,7 +162,7 @@ impl Addresses {
 }
 
 /// A reference of the suite below a base, which is enough for the forms that the suite uses.
-fn joined(base: &str, reference: &str) -> String {
+fn join_reference(base: &str, reference: &str) -> String {
     let reference = reference.split('#').next().unwrap_or_default();
     let origin = base.match_indices('/').nth(2).map_or(base, |(end, _)| base.get(..end).unwrap_or(base));
     if reference.is_empty() {

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use cognitive_contract::Enforcement;
 use cognitive_contract::context::{
     Caps, ContextBuilder, ContextEntry, ContextFilter, ContextScope, Key, Origin, Owner, Sanitiser, Ttl,
-    Variables, choose, emitted, prepare,
+    Variables, check_emission, choose, prepare,
 };
 use cognitive_contract::ports::ContextStore;
 use cognitive_library::load;
@@ -120,7 +120,7 @@ fn ctx_008_016_state_goes_round() {
             prepared.context().get("session_state").map_or(0, |state| state["turns"].as_u64().unwrap());
         assert_eq!(turns, turn - 1);
         let given = json!({ "session_state": { "turns": turns + 1 } });
-        let emission = emitted(&module, Some(&given), &Origin { variables, now });
+        let emission = check_emission(&module, Some(&given), &Origin { variables, now });
         for entry in &emission.entries {
             store.put(&owner, entry, now).unwrap();
         }

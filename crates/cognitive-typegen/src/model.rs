@@ -45,7 +45,7 @@ impl TypeExpr {
                 match part {
                     // Two lists of values are merged.
                     Self::Listed(values) if flat.iter().any(|known| matches!(known, Self::Listed(_))) => {
-                        let known = flat.iter_mut().find_map(Self::listed).into_iter();
+                        let known = flat.iter_mut().find_map(Self::listed_values).into_iter();
                         for known in known {
                             let new: Vec<Value> =
                                 values.iter().filter(|value| !known.contains(value)).cloned().collect();
@@ -66,7 +66,7 @@ impl TypeExpr {
         }
     }
 
-    fn listed(&mut self) -> Option<&mut Vec<Value>> {
+    fn listed_values(&mut self) -> Option<&mut Vec<Value>> {
         if let Self::Listed(values) = self { Some(values) } else { None }
     }
 

@@ -105,16 +105,16 @@ fn typed_dict(object: &ObjectType) -> String {
             text,
             "        {}: {},",
             literal(&Value::from(field.name.as_str())),
-            quoted(&value(field))
+            quote(&value(field))
         );
     }
     text + "    },\n)\n"
 }
 
 /// Returns a type as a string for deferred evaluation, because it may name a later type.
-fn quoted(value: &str) -> String {
+fn quote(value: &str) -> String {
     match value.strip_prefix("NotRequired[").and_then(|inner| inner.strip_suffix(']')) {
-        Some(inner) => format!("NotRequired[{}]", quoted(inner)),
+        Some(inner) => format!("NotRequired[{}]", quote(inner)),
         None => literal(&Value::from(value)),
     }
 }

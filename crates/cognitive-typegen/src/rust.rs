@@ -88,7 +88,7 @@ impl RustWriter {
             TypeExpr::Integer => "i64".to_owned(),
             TypeExpr::Number => "f64".to_owned(),
             TypeExpr::Text => "String".to_owned(),
-            TypeExpr::Listed(values) => self.listed(values, hint),
+            TypeExpr::Listed(values) => self.enum_type(values, hint),
             TypeExpr::List(items) => format!("Vec<{}>", self.expr(items, &format!("{hint}Item"))),
             TypeExpr::Map(values) => {
                 format!("BTreeMap<String, {}>", self.expr(values, &format!("{hint}Value")))
@@ -99,7 +99,7 @@ impl RustWriter {
         }
     }
 
-    fn listed(&mut self, values: &[Value], hint: &str) -> String {
+    fn enum_type(&mut self, values: &[Value], hint: &str) -> String {
         let texts: Option<Vec<&str>> = values.iter().map(Value::as_str).collect();
         let Some(texts) = texts else {
             let all = |holds: fn(&Value) -> bool| values.iter().all(holds);
@@ -194,9 +194,9 @@ fn recursive_names<'a>(types: impl Iterator<Item = &'a TypeDefinition>) -> BTree
         let found = direct.entry(definition.name().to_owned()).or_default();
         match definition {
             TypeDefinition::Object(object) => {
-                object.fields.iter().for_each(|field| held(&field.value, found));
+                object.fields.iter().for_each(|field| collect_names(&field.value, found));
             }
-            TypeDefinition::Alias { target, .. } => held(target, found),
+            TypeDefinition::Alias { target, .. } => collect_names(target, found),
         }
     }
     let leads_back = |name: &&String| {
@@ -216,12 +216,12 @@ fn recursive_names<'a>(types: impl Iterator<Item = &'a TypeDefinition>) -> BTree
     direct.keys().filter(leads_back).cloned().collect()
 }
 
-fn held(value: &TypeExpr, found: &mut BTreeSet<String>) {
+fn collect_names(value: &TypeExpr, found: &mut BTreeSet<String>) {
     match value {
         TypeExpr::Named(name) => {
             found.insert(name.clone());
         }
-        TypeExpr::Union(parts) => parts.iter().for_each(|part| held(part, found)),
+        TypeExpr::Union(parts) => parts.iter().for_each(|part| collect_names(part, found)),
         _ => {}
     }
 }

@@ -117,10 +117,10 @@ impl TypeReader<'_> {
             return self.reference(reference);
         }
         if let Some(Value::Array(values)) = members.get("enum") {
-            return listed(values);
+            return literal_type(values);
         }
         if let Some(value) = members.get("const") {
-            return listed(std::slice::from_ref(value));
+            return literal_type(std::slice::from_ref(value));
         }
         for keyword in ["anyOf", "oneOf"] {
             if let Some(Value::Array(branches)) = members.get(keyword) {
@@ -128,17 +128,17 @@ impl TypeReader<'_> {
             }
         }
         match members.get("type") {
-            Some(Value::String(name)) => self.typed(name, members, schema, hint),
+            Some(Value::String(name)) => self.named_type(name, members, schema, hint),
             Some(Value::Array(names)) => {
                 let parts: Vec<TypeExpr> = names
                     .iter()
                     .filter_map(Value::as_str)
-                    .map(|name| self.typed(name, members, schema, hint))
+                    .map(|name| self.named_type(name, members, schema, hint))
                     .collect();
                 TypeExpr::union(parts)
             }
-            _ if members.contains_key("properties") => self.typed("object", members, schema, hint),
-            _ if members.contains_key("items") => self.typed("array", members, schema, hint),
+            _ if members.contains_key("properties") => self.named_type("object", members, schema, hint),
+            _ if members.contains_key("items") => self.named_type("array", members, schema, hint),
             _ => TypeExpr::Any,
         }
     }
@@ -168,7 +168,13 @@ impl TypeReader<'_> {
             && properties.is_some_and(|properties| properties.contains_key("custom") && properties.len() <= 2)
     }
 
-    fn typed(&mut self, name: &str, members: &Map<String, Value>, schema: &Value, hint: &str) -> TypeExpr {
+    fn named_type(
+        &mut self,
+        name: &str,
+        members: &Map<String, Value>,
+        schema: &Value,
+        hint: &str,
+    ) -> TypeExpr {
         match name {
             "null" => TypeExpr::Null,
             "boolean" => TypeExpr::Boolean,
@@ -223,7 +229,7 @@ fn text(schema: &Value, member: &str) -> Option<String> {
 }
 
 /// Returns the type of listed values; `Any` if lists or objects are among them, because these have no literal form.
-fn listed(values: &[Value]) -> TypeExpr {
+fn literal_type(values: &[Value]) -> TypeExpr {
     let (plain, null): (Vec<&Value>, Vec<&Value>) = values.iter().partition(|value| !value.is_null());
     if plain.iter().any(|value| value.is_object() || value.is_array()) {
         return TypeExpr::Any;

@@ -87,14 +87,14 @@ fn expr(value: &TypeExpr) -> String {
         TypeExpr::Boolean => "boolean".to_owned(),
         TypeExpr::Integer | TypeExpr::Number => "number".to_owned(),
         TypeExpr::Text => "string".to_owned(),
-        TypeExpr::Listed(values) => joined(values.iter().map(Value::to_string)),
+        TypeExpr::Listed(values) => join_types(values.iter().map(Value::to_string)),
         TypeExpr::List(items) => format!("Array<{}>", expr(items)),
         TypeExpr::Map(values) => format!("Record<string, {}>", expr(values)),
-        TypeExpr::Union(parts) => joined(parts.iter().map(expr)),
+        TypeExpr::Union(parts) => join_types(parts.iter().map(expr)),
         TypeExpr::Named(name) => name.clone(),
     }
 }
 
-fn joined(parts: impl Iterator<Item = String>) -> String {
+fn join_types(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<String>>().join(" | ")
 }

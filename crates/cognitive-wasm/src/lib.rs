@@ -43,24 +43,24 @@ use serde_json::{Value, json};
 /// Answers one question. The answer is always one JSON object.
 #[must_use]
 pub fn answer(question: &str) -> String {
-    let answer = match answered(question) {
+    let answer = match answer_question(question) {
         Ok(result) => json!({ "result": result }),
         Err(error) => json!({ "error": error }),
     };
     answer.to_string()
 }
 
-fn answered(question: &str) -> Result<Value, String> {
+fn answer_question(question: &str) -> Result<Value, String> {
     let (asked, rest) = question.split_once('\n').unwrap_or((question, ""));
     let (module, text) = rest.split_once('\n').unwrap_or((rest, ""));
     let module = if module.is_empty() { None } else { Some(module_description::module(module)?) };
     match (asked, module) {
-        ("envelope", module) => Ok(violations(&envelope_violations(module.as_deref(), &parsed(text)?))),
+        ("envelope", module) => Ok(violations(&envelope_violations(module.as_deref(), &parse_json(text)?))),
         ("stream", _) => Ok(violations(&check_log(&chunks(text)?))),
-        ("assemble", module) => assembled(module.as_deref(), chunks(text)?),
+        ("assemble", module) => assemble(module.as_deref(), chunks(text)?),
         ("input", Some(module)) => Ok(refusal(&module, text)),
         ("data", Some(module)) => {
-            let found = Violation::find(module.contract.data(), &parsed(text)?, Side::Output);
+            let found = Violation::find(module.contract.data(), &parse_json(text)?, Side::Output);
             Ok(violations(&found))
         }
         ("module", Some(_)) => Ok(Value::Null),
@@ -78,7 +78,7 @@ fn envelope_violations(module: Option<&Module>, value: &Value) -> Vec<Violation>
     found
 }
 
-fn assembled(module: Option<&Module>, chunks: Vec<Value>) -> Result<Value, String> {
+fn assemble(module: Option<&Module>, chunks: Vec<Value>) -> Result<Value, String> {
     let mut assembler = match module {
         Some(module) => Assembler::with_strictness(module.strictness()),
         None => Assembler::new(),
@@ -105,13 +105,13 @@ fn refusal(module: &Rc<Module>, text: &str) -> Value {
 }
 
 fn chunks(text: &str) -> Result<Vec<Value>, String> {
-    match parsed(text)? {
+    match parse_json(text)? {
         Value::Array(chunks) => Ok(chunks),
         _ => Err("chunks must be a list".to_owned()),
     }
 }
 
-fn parsed(text: &str) -> Result<Value, String> {
+fn parse_json(text: &str) -> Result<Value, String> {
     json::parse(text).map_err(|error| format!("the text is not JSON: {}", error.message))
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
 use serde_json::Value;
-use sites::{ChosenMutants, MutationSite, sites, switched};
+use sites::{ChosenMutants, MutationSite, sites, with_switches};
 
 /// The crates whose tests judge.
 const CRATES: [&str; 2] = ["cognitive-contract", "cognitive-runtime"];
@@ -124,10 +124,10 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
         print(&format!("{}\n", lines.join("\n")));
         return Ok(Vec::new());
     }
-    let explained = explained(root)?;
+    let explained = explained_keys(root)?;
     let folder = target(root).join("mutants");
     copy(root, &folder)?;
-    let (sample, dropped) = compiled(&folder, &subjects, &order, sample)?;
+    let (sample, dropped) = compile_mutants(&folder, &subjects, &order, sample)?;
     print(&format!("{} mutants of {}; {dropped} others do not compile\n", sample.len(), order.len()));
     let mut programs = programs(root, &folder)?;
     programs.retain(|program| !skipped.contains(program.name.as_str()));
@@ -230,7 +230,7 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// The keys of mutants that have a reason to survive.
-fn explained(root: &Path) -> Result<BTreeSet<String>, String> {
+fn explained_keys(root: &Path) -> Result<BTreeSet<String>, String> {
     let text = read(&root.join(EXPLAINED))?;
     let keys = text.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', ' ']));
     Ok(keys.map(str::to_owned).collect())
@@ -348,7 +348,7 @@ fn put(path: &Path, bytes: &[u8]) -> Result<(), String> {
 }
 
 /// Chooses the first mutants of the order that compile, and leaves the copy with them. Returns also how many do not.
-fn compiled(
+fn compile_mutants(
     folder: &Path,
     subjects: &[MutationSubject],
     order: &[MutantPlace],
@@ -369,7 +369,7 @@ fn compiled(
                 .filter(|((of, _), _)| *of == file)
                 .map(|((_, site), mutants)| (*site, mutants.clone()))
                 .collect();
-            let output = switched(&subject.source, &subject.sites, &chosen);
+            let output = with_switches(&subject.source, &subject.sites, &chosen);
             put(&folder.join(TREE).join(&subject.path), output.text.as_bytes())?;
             written.insert(subject.path.as_str(), output);
         }

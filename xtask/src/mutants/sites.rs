@@ -116,7 +116,7 @@ impl SiteFinder<'_> {
         self.add(block.span(), SiteForm::Body, choices);
     }
 
-    fn inside(&mut self, name: String, walk: impl FnOnce(&mut Self)) {
+    fn with_function(&mut self, name: String, walk: impl FnOnce(&mut Self)) {
         let outer = std::mem::replace(&mut self.function, name);
         walk(self);
         self.function = outer;
@@ -159,10 +159,12 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
 }
 
 /// Returns whether a condition binds names, which is not possible in parentheses.
-fn binds(expression: &Expr) -> bool {
+fn has_bindings(expression: &Expr) -> bool {
     match expression {
         Expr::Let(_) => true,
-        Expr::Binary(both) => matches!(both.op, BinOp::And(_)) && (binds(&both.left) || binds(&both.right)),
+        Expr::Binary(both) => {
+            matches!(both.op, BinOp::And(_)) && (has_bindings(&both.left) || has_bindings(&both.right))
+        }
         _ => false,
     }
 }
@@ -212,14 +214,14 @@ impl<'ast> Visit<'ast> for SiteFinder<'_> {
             Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()),
             _ => None,
         };
-        self.inside(name.unwrap_or_default(), |this| visit::visit_item_impl(this, item));
+        self.with_function(name.unwrap_or_default(), |this| visit::visit_item_impl(this, item));
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
         if is_test(&item.attrs) || item.sig.constness.is_some() {
             return;
         }
-        self.inside(item.sig.ident.to_string(), |this| {
+        self.with_function(item.sig.ident.to_string(), |this| {
             this.body(&item.sig, &item.block);
             visit::visit_block(this, &item.block);
         });
@@ -229,14 +231,14 @@ impl<'ast> Visit<'ast> for SiteFinder<'_> {
         if is_test(&item.attrs) || item.sig.constness.is_some() {
             return;
         }
-        self.inside(format!("{}::{}", self.function, item.sig.ident), |this| {
+        self.with_function(format!("{}::{}", self.function, item.sig.ident), |this| {
             this.body(&item.sig, &item.block);
             visit::visit_block(this, &item.block);
         });
     }
 
     fn visit_expr_binary(&mut self, both: &'ast syn::ExprBinary) {
-        let has_names = binds(&both.left) || binds(&both.right);
+        let has_names = has_bindings(&both.left) || has_bindings(&both.right);
         if let Some((original, others)) = other_operators(&both.op).filter(|_| !has_names) {
             let (left, right) = (both.left.span().byte_range(), both.right.span().byte_range());
             let pieces = |operator| {
@@ -298,7 +300,7 @@ impl<'ast> Visit<'ast> for SiteFinder<'_> {
                         vec![(format!("without arm `{text}`"), Vec::new())],
                     );
                 }
-                Some((_, guard)) if !binds(guard) => {
+                Some((_, guard)) if !has_bindings(guard) => {
                     let choices = [("true", "always"), ("false", "never")];
                     let choices = choices.map(|(value, word)| {
                         (format!("arm `{text}` {word}"), vec![MutantPiece::Text(value)])
@@ -332,7 +334,7 @@ pub(super) struct SwitchedFile {
 pub(super) type ChosenMutants = BTreeMap<usize, Vec<(usize, usize)>>;
 
 /// Writes a file so that each chosen mutant can be switched on by its number. `chosen` has the mutants of each site.
-pub(super) fn switched(source: &str, sites: &[MutationSite], chosen: &ChosenMutants) -> SwitchedFile {
+pub(super) fn with_switches(source: &str, sites: &[MutationSite], chosen: &ChosenMutants) -> SwitchedFile {
     let kept: Vec<(usize, &MutationSite)> =
         sites.iter().enumerate().filter(|(at, _)| chosen.contains_key(at)).collect();
     let mut output = SwitchedFile::default();
@@ -457,13 +459,16 @@ mod tests { fn ignored() -> bool { 1 == 2 } }
     #[test]
     fn a_chosen_mutant_stands_beside_the_original() {
         let sites = sites("a.rs", SOURCE).unwrap();
-        assert_eq!(switched(SOURCE, &sites, &ChosenMutants::new()).text, SOURCE);
+        assert_eq!(with_switches(SOURCE, &sites, &ChosenMutants::new()).text, SOURCE);
         let and = sites
             .iter()
             .position(|site| site.mutants.iter().any(|mutant| mutant.key.contains("|| for")))
             .unwrap();
-        let output =
-            switched(SOURCE, &sites, &ChosenMutants::from([(and, vec![(7, 0)]), (and + 1, vec![(8, 0)])]));
+        let output = with_switches(
+            SOURCE,
+            &sites,
+            &ChosenMutants::from([(and, vec![(7, 0)]), (and + 1, vec![(8, 0)])]),
+        );
         let equal = "(match crate::mutant_switch::at(8) { 8 => a != b, _ => a == b })";
         let both = format!(
             "(match crate::mutant_switch::at(7) {{ 7 => {equal} || !self.odd(a), _ => {equal} && !self.odd(a) }})"

@@ -15,7 +15,7 @@ pub(crate) struct Source {
 }
 
 /// Returns the file up to its unit tests, which are at the end.
-pub(crate) fn shipped(text: &str) -> &str {
+pub(crate) fn shipped_part(text: &str) -> &str {
     let tests = test_modules(text).find(|(_, item)| item.ends_with('{'));
     tests.map_or(text, |(at, _)| text.get(..at).unwrap_or_default())
 }
@@ -210,6 +210,6 @@ mod tests {
         let text = "#[cfg(test)]\nmod a;\n#[cfg(not(test))]\nmod b;\n#[cfg(any(test, fuzzing))]\n\
                     pub(crate) mod c;\n#[cfg(test)]\nfn d() {}\n#[cfg(all(test, unix))]\n#[expect(x)]\nmod e {\n}\n";
         assert_eq!(test_files(text).collect::<Vec<_>>(), ["a", "c"]);
-        assert!(shipped(text).ends_with("fn d() {}\n"));
+        assert!(shipped_part(text).ends_with("fn d() {}\n"));
     }
 }

@@ -177,7 +177,7 @@ impl Sentence<'_> {
     }
 
     /// The number of idioms of place in it.
-    pub(super) fn stands(&self) -> usize {
+    pub(super) fn standing_idioms(&self) -> usize {
         let text = self.text.to_lowercase();
         let words: Vec<&str> =
             text.split(|each: char| !each.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
@@ -285,7 +285,7 @@ mod tests {
         let count = |text| Sentence { line: 0, text }.people();
         assert_eq!(count("Nobody, no one and whoever asks somebody."), 4);
         assert_eq!(count("No. One of them; nobodies; somebody's."), 2);
-        let stands = |text| Sentence { line: 0, text }.stands();
+        let stands = |text| Sentence { line: 0, text }.standing_idioms();
         assert_eq!(stands("It stands there, of its own."), 2);
         assert_eq!(stands("A standard understands it; belies its own outstanding."), 0);
         let is_prose = |text| Sentence { line: 0, text }.is_prose();

@@ -46,7 +46,7 @@ fn page(command: &Command) -> String {
             // The names of all groups are aligned.
             Some(vec![format!("{name}{wanted}{name:#}{}", " ".repeat(longest - wanted.len())), about])
         });
-        let table = TextTable::bare(2).indented(2).with(rows);
+        let table = TextTable::without_headings(2).indent(2).with(rows);
         let _ = write!(page, "\n{head}{group}:{head:#}\n{}\n", table.lines(Some(width)).join("\n"));
     }
     let _ = write!(page, "\n{head}Options:{head:#}\n{{options}}\n\n");

@@ -100,8 +100,8 @@ impl InputArgs {
 pub(crate) fn read_text(path: Option<&Path>) -> Result<String, Failure> {
     let path = path.filter(|path| path.as_os_str() != "-");
     let read = match path {
-        Some(path) => fs::File::open(path).and_then(bounded),
-        None => bounded(io::stdin()),
+        Some(path) => fs::File::open(path).and_then(read_bounded),
+        None => read_bounded(io::stdin()),
     };
     read.map_err(|error| {
         let name = path.map_or_else(|| "stdin".to_owned(), |path| path.display().to_string());
@@ -113,7 +113,7 @@ pub(crate) fn read_text(path: Option<&Path>) -> Result<String, Failure> {
 /// The maximum size of an input or a saved reply. Without it, an endless stdin would fill the memory.
 const MAX_INPUT_BYTES: u64 = 64 << 20;
 
-fn bounded(source: impl Read) -> io::Result<String> {
+fn read_bounded(source: impl Read) -> io::Result<String> {
     let mut text = String::new();
     source.take(MAX_INPUT_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_INPUT_BYTES {
@@ -134,7 +134,7 @@ fn assemble(
                 Failure::new(ErrorCode::InvalidInput, format!("expected `key=value`, found: `{entry}`"));
             return Err(failure.suggest("Write `--set text=\"some words\"` or `--set options.depth=3`"));
         };
-        let value = value(key, &written(key, typed)?, module)?;
+        let value = value(key, &value_text(key, typed)?, module)?;
         let levels = key.split('.').count().saturating_add(depth(&value));
         if levels > json::MAX_DEPTH {
             let message = format!(
@@ -153,7 +153,7 @@ fn assemble(
 }
 
 /// Returns the text of a value: the given one, or that of the file after `@`. `@@` is a text that begins with `@`.
-fn written<'a>(key: &str, typed: &'a str) -> Result<Cow<'a, str>, Failure> {
+fn value_text<'a>(key: &str, typed: &'a str) -> Result<Cow<'a, str>, Failure> {
     let Some(name) = typed.strip_prefix('@') else { return Ok(Cow::Borrowed(typed)) };
     if name.starts_with('@') {
         return Ok(Cow::Borrowed(name));

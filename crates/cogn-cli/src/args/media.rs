@@ -11,7 +11,7 @@ pub(crate) fn attach(module: &Module, input: RunInput, media: &[String]) -> Resu
     let mut members = match input {
         RunInput::Json(Value::Object(members)) => members,
         RunInput::Raw(text) => match json::parse(text.trim_start_matches('\u{feff}')) {
-            Ok(Value::Object(members)) if numbers::rounded(&text).is_empty() => members,
+            Ok(Value::Object(members)) if numbers::rounded_numbers(&text).is_empty() => members,
             // Its errors are reported in the order of the run.
             _ => return Ok(RunInput::Raw(text)),
         },
@@ -36,9 +36,10 @@ fn no_place(module: &Module) -> Failure {
         [one] => format!("it declares {one}, which describes no media items"),
         _ => format!("it declares {}, which describe no media items", members.join(", ")),
     };
-    wrong(format!("the input of `{name}` has no member for this kind of media: {members}")).suggest(
-        "Describe the items of a member as `$defs/MediaInput` of `cogn init NAME --media image` does",
-    )
+    invalid_argument(format!("the input of `{name}` has no member for this kind of media: {members}"))
+        .suggest(
+            "Describe the items of a member as `$defs/MediaInput` of `cogn init NAME --media image` does",
+        )
 }
 
 /// Returns the media item for an address or a file. A relative path starts at the current folder, not at the module.
@@ -46,13 +47,13 @@ fn item(given: &str) -> Result<Value, Failure> {
     if given.starts_with("https://") || given.starts_with("http://") {
         return Ok(json!({ "type": "url", "url": given }));
     }
-    let path =
-        std::path::absolute(given).map_err(|error| wrong(format!("invalid path: `{given}`: {error}")))?;
+    let path = std::path::absolute(given)
+        .map_err(|error| invalid_argument(format!("invalid path: `{given}`: {error}")))?;
     if !path.is_file() {
         let failure = Failure::new(ErrorCode::MediaFetchFailed, format!("no such file: `{given}`"));
         return Err(failure.suggest("Check the path"));
     }
-    let path = path.to_str().ok_or_else(|| wrong(format!("the path is not UTF-8: `{given}`")))?;
+    let path = path.to_str().ok_or_else(|| invalid_argument(format!("the path is not UTF-8: `{given}`")))?;
     Ok(json!({ "type": "file", "path": path }))
 }
 
@@ -87,7 +88,7 @@ fn put(
     if as_list {
         let list = members.entry(name).or_insert_with(|| Value::Array(Vec::new()));
         let Value::Array(list) = list else {
-            return Err(wrong(format!("`{name}` is not a list, so no item can be added to it")));
+            return Err(invalid_argument(format!("`{name}` is not a list, so no item can be added to it")));
         };
         list.extend(items);
         return Ok(());
@@ -98,11 +99,11 @@ fn put(
             members.insert(name.to_owned(), item);
             Ok(())
         }
-        _ => Err(wrong(format!("`{name}` takes one item"))),
+        _ => Err(invalid_argument(format!("`{name}` takes one item"))),
     }
 }
 
-fn wrong(message: String) -> Failure {
+fn invalid_argument(message: String) -> Failure {
     Failure::new(ErrorCode::InvalidInput, message)
 }
 

@@ -85,7 +85,7 @@ impl ColorWhen {
     }
 
     /// Reads the colour options before the command line is parsed, so that a parse error has the right colours.
-    fn typed(words: impl Iterator<Item = String>) -> Option<Self> {
+    fn from_words(words: impl Iterator<Item = String>) -> Option<Self> {
         let mut words = words.take_while(|word| word != "--");
         while let Some(word) = words.next() {
             let value = match word.strip_prefix("--color") {
@@ -116,14 +116,14 @@ impl Cli {
     /// Parses the command line, and chooses the colours of its messages.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-        ColorWhen::typed(words).unwrap_or(ColorWhen::Auto).decide();
-        let mut command = Self::described();
+        ColorWhen::from_words(words).unwrap_or(ColorWhen::Auto).decide();
+        let mut command = Self::full_command();
         let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
         Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     }
 
     /// Returns the complete command line, with commands in groups.
-    pub(crate) fn described() -> clap::Command {
+    pub(crate) fn full_command() -> clap::Command {
         help::in_groups(Self::command())
     }
 }
@@ -273,7 +273,7 @@ mod tests {
     // One letter, one meaning. `-a` of `migrate` is how its published documentation spells `--all`; it is not shown.
     #[test]
     fn a_short_option_means_the_same_everywhere() {
-        let mut root = Cli::described();
+        let mut root = Cli::full_command();
         root.build();
         let mut commands = Vec::new();
         every_command(&root, "cogn", &mut commands);
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn colours_are_decided_before_anything_is_read() {
-        let typed = |words: &str| ColorWhen::typed(words.split(' ').map(str::to_owned));
+        let typed = |words: &str| ColorWhen::from_words(words.split(' ').map(str::to_owned));
         assert_eq!(typed("run x --color always"), Some(ColorWhen::Always));
         assert_eq!(typed("--color=never frobnicate"), Some(ColorWhen::Never));
         assert_eq!(typed("run x --colour=never"), None);

@@ -29,9 +29,9 @@ impl ModulesArgs {
         let bundled = |found: &&FoundModule| found.origin == ModuleOrigin::Bundled;
         let mut names = self.modules.clone();
         if names.is_empty() {
-            names = own(library, &listed);
+            names = project_modules(library, &listed);
             if names.is_empty() && !self.bundled && !self.all {
-                return Err(nothing_own(library));
+                return Err(no_project_modules(library));
             }
         }
         if self.bundled || self.all {
@@ -42,7 +42,7 @@ impl ModulesArgs {
 }
 
 /// Returns the module of the current folder, or the paths of all modules that are not bundled.
-fn own(library: &Library, listed: &[FoundModule]) -> Vec<String> {
+fn project_modules(library: &Library, listed: &[FoundModule]) -> Vec<String> {
     if library.find("./").is_ok() && !Path::new("./cognitive/modules").is_dir() {
         return vec![".".to_owned()];
     }
@@ -50,7 +50,7 @@ fn own(library: &Library, listed: &[FoundModule]) -> Vec<String> {
     own.map(|found| found.folder.display()).collect()
 }
 
-fn nothing_own(library: &Library) -> Failure {
+fn no_project_modules(library: &Library) -> Failure {
     let places: Vec<String> =
         library.places().iter().map(|(_, place)| format!("`{}`", place.display())).collect();
     let message = format!("no modules of your own in: {}", places.join(", "));

@@ -29,23 +29,23 @@ impl RepeatArgs {
             return Some(repeat);
         }
         let members = self.feed.iter().map(|(name, path)| (name.as_str(), path.as_str()));
-        Mapping::parse(members).ok().map(|feed| repeat.fed_by(feed))
+        Mapping::parse(members).ok().map(|feed| repeat.with_feed(feed))
     }
 }
 
 fn condition(text: &str) -> Result<String, String> {
-    Condition::parse(text).map(|_| text.to_owned()).map_err(|slip| shown(text, &slip))
+    Condition::parse(text).map(|_| text.to_owned()).map_err(|slip| render_slip(text, &slip))
 }
 
 fn feed(text: &str) -> Result<(String, String), String> {
     let (name, path) =
         text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected `NAME=PATH`")?;
     let parsed = Path::parse(path).map(|_| (name.to_owned(), path.to_owned()));
-    parsed.map_err(|slip| shown(path, &slip))
+    parsed.map_err(|slip| render_slip(path, &slip))
 }
 
 /// Renders an error with a mark below its place.
-fn shown(text: &str, slip: &Slip) -> String {
+fn render_slip(text: &str, slip: &Slip) -> String {
     let before = text.get(..slip.span.start).unwrap_or(text).chars().count();
     let length = text.get(slip.span.clone()).map_or(1, |part| part.chars().count()).max(1);
     let line = text.replace(['\n', '\r', '\t'], " ");

@@ -57,14 +57,14 @@ impl ReplyArgs {
             let message = format!("`--reply` replaces the model, so it excludes `--provider {other}`");
             return Err(Failure::new(ErrorCode::InvalidInput, message).suggest("Remove one of the two"));
         }
-        let provider: Arc<dyn Provider> = match self.recorded(path) {
-            Ok(reply) => Arc::new(Replay::recorded(reply)),
+        let provider: Arc<dyn Provider> = match self.recorded_reply(path) {
+            Ok(reply) => Arc::new(Replay::from_recorded(reply)),
             Err(failure) => Arc::new(Unavailable::new(REPLAY, failure)),
         };
         Ok(builder.provider_name(REPLAY).shared_provider(provider))
     }
 
-    fn recorded(&self, path: &Path) -> Result<RecordedReply, Failure> {
+    fn recorded_reply(&self, path: &Path) -> Result<RecordedReply, Failure> {
         let text = read_text(Some(path))?;
         let dialect = match self.reply_dialect {
             Some(ReplyDialect(typed)) => typed,

@@ -7,7 +7,7 @@ use cognitive_library::Library;
 use cognitive_packages::signature::TrustedKey;
 use cognitive_packages::{ModuleFolder, Overwrite, PackageError, PackageSource};
 
-use crate::packages::install::{InstallReport, InstallWay, install, restore, told};
+use crate::packages::install::{InstallReport, InstallWay, install, install_and_report, restore};
 use crate::packages::obtain::Obtainer;
 use crate::packages::{FolderArgs, KeyArgs, ReachArgs, TellArgs};
 use crate::printer::{Exit, Printer};
@@ -36,7 +36,7 @@ pub struct PackageAddArgs {
 
 /// Installs the requested packages.
 pub fn add(args: &PackageAddArgs, library: &Library, printer: &Printer) -> Exit {
-    told(args.tell.json, printer, |reports| add_all(args, library, reports, printer))
+    install_and_report(args.tell.json, printer, |reports| add_all(args, library, reports, printer))
 }
 
 fn add_all(
@@ -57,12 +57,12 @@ fn add_all(
         printer.detail("source", source);
         let obtainer =
             Obtainer { reach: &args.reach, keys: keys.clone(), signers: signers.clone(), root: root.clone() };
-        reports.push(install(obtainer.bring(source, false)?, &folder, way, library)?);
+        reports.push(install(obtainer.obtain(source, false)?, &folder, way, library)?);
     }
     if !sources.is_empty() {
         return Ok(());
     }
-    let locked = folder.locked()?;
+    let locked = folder.load_lock()?;
     if locked.modules.is_empty() {
         return Err(PackageError::new(format!(
             "nothing to install: no package in `{}`",
@@ -84,6 +84,6 @@ fn add_all(
 /// Returns the signers of the installed packages by name.
 fn signers(folder: &ModuleFolder) -> Result<BTreeMap<String, TrustedKey>, PackageError> {
     let signed =
-        folder.locked()?.modules.into_iter().filter_map(|(name, module)| Some((name, module.signed_by?)));
+        folder.load_lock()?.modules.into_iter().filter_map(|(name, module)| Some((name, module.signed_by?)));
     signed.map(|(name, key)| Ok((name, TrustedKey::parse(&key)?))).collect()
 }

@@ -18,7 +18,7 @@ mod proof;
 mod summary;
 
 use crate::args::candidates;
-use crate::figures::{counted, dollars, duration, local_time, sparkline};
+use crate::figures::{count_text, dollars, duration, local_time, sparkline};
 use crate::platform;
 use crate::printer::{BAD, DOUBT, Exit, FAINT, GOOD, NOTE, Printer, plain};
 use crate::text_table::TextTable;
@@ -163,16 +163,16 @@ fn list(args: &AuditListArgs, store: &Store, printer: &Printer) -> Result<Exit, 
     if args.json {
         printer.json(&rows);
     } else if rows.is_empty() {
-        printer.err(nothing(store)?);
+        printer.err(empty_message(store)?);
     } else {
         let heads = ["TIME", "TRACE", "MODULE", "RESULT", "RISK", "CONFIDENCE", "LATENCY", "MODEL", "USER"];
-        let table = TextTable::new(heads).right(&[5, 6]).prose(2).without(&[8, 4, 5, 7, 6]);
+        let table = TextTable::new(heads).right(&[5, 6]).prose(2).optional_columns(&[8, 4, 5, 7, 6]);
         printer.table(&table.with(rows.iter().map(cells)));
     }
     Ok(Exit::Good)
 }
 
-fn nothing(store: &Store) -> Result<&'static str, StoreError> {
+fn empty_message(store: &Store) -> Result<&'static str, StoreError> {
     let any = store.list(&Filter { limit: Some(1), ..Filter::default() })?;
     Ok(if any.is_empty() { "no runs recorded yet" } else { "no record matches" })
 }
@@ -187,12 +187,12 @@ fn cells(row: &Row) -> Vec<String> {
         format!("{:.2}", row.confidence),
         duration(row.latency_ms),
         format!("{FAINT}{}{FAINT:#}", plain(dash(text::cut(&row.model, 40)))),
-        plain(dash(text::cut(&whose(row), 40))),
+        plain(dash(text::cut(&caller_label(row), 40))),
     ]
 }
 
 /// Returns the caller, as far as known: `tenant/user`, or the key if there is no user.
-fn whose(row: &Row) -> String {
+fn caller_label(row: &Row) -> String {
     let user = row.user.as_deref().or(row.key.as_deref()).unwrap_or_default();
     match &row.tenant {
         Some(tenant) => format!("{tenant}/{user}"),
@@ -233,7 +233,7 @@ fn show(args: &ShowArgs, store: &Store, printer: &Printer) -> Result<Exit, Store
     } else {
         for (place, row) in rows.iter().enumerate() {
             if place > 0 {
-                printer.out("");
+                printer.print_line("");
             }
             printer.table(&summary::table(row));
         }
@@ -271,11 +271,11 @@ fn export(args: &ExportArgs, store: &Store, printer: &Printer) -> Result<Exit, S
         let mut any = false;
         store.export(&filter, &mut |row| {
             any = true;
-            printer.out(row.to_json().to_string());
-            if printer.lost().is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            printer.print_line(row.to_json().to_string());
+            if printer.stdout_loss().is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         if !any {
-            printer.err(nothing(store)?);
+            printer.err(empty_message(store)?);
         }
         return Ok(Exit::Good);
     };
@@ -323,13 +323,13 @@ struct WithDrops<'a> {
 
 fn stats(args: &StatsArgs, store: &Store, printer: &Printer) -> Result<Exit, StoreError> {
     let stats = store.stats(&args.which.runs())?;
-    let dropped = store.dropped()?;
+    let dropped = store.dropped_records()?;
     if args.json {
         printer.json(&WithDrops { stats: &stats, dropped: &dropped });
         return Ok(Exit::Good);
     }
     if stats.total.runs + stats.total.unfinished == 0 {
-        printer.err(nothing(store)?);
+        printer.err(empty_message(store)?);
     } else {
         let heads = [
             "MODULE",
@@ -344,13 +344,13 @@ fn stats(args: &StatsArgs, store: &Store, printer: &Printer) -> Result<Exit, Sto
             "COST",
             "ERRORS",
         ];
-        let table = TextTable::new(heads).right(&[1, 3, 4, 5, 6, 7, 8, 9]).without(&[3, 7, 8, 2, 6]);
+        let table = TextTable::new(heads).right(&[1, 3, 4, 5, 6, 7, 8, 9]).optional_columns(&[3, 7, 8, 2, 6]);
         printer.table(&table.with(sums(&stats)));
         if let (Some(from), Some(to)) = (&stats.from, &stats.to) {
             printer.notice(format!("{FAINT}from {} to {}{FAINT:#}", local_time(from), local_time(to)));
         }
         if stats.total.parts > 0 {
-            let parts = counted(stats.total.parts, "part");
+            let parts = count_text(stats.total.parts, "part");
             printer.notice(format!(
                 "{FAINT}`all` counts a composition once; the rows above also count its {parts}{FAINT:#}"
             ));

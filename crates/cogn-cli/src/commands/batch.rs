@@ -171,12 +171,12 @@ fn run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exit, F
         restart: args.restart,
         posts,
     };
-    let Some(summary) = executed(plan, printer)? else { return Ok(Exit::Cancelled) };
+    let Some(summary) = execute_batch(plan, printer)? else { return Ok(Exit::Cancelled) };
     if args.json {
         printer.json(&summary);
     } else {
         for line in batch_screen::summary(&summary, printer) {
-            printer.out(line);
+            printer.print_line(line);
         }
     }
     Ok(exit(&summary))
@@ -192,7 +192,7 @@ fn exit(summary: &BatchSummary) -> Exit {
 }
 
 /// Returns `None` if the user did not even wait for the rows in flight.
-fn executed(plan: BatchPlan, printer: &Printer) -> Result<Option<BatchSummary>, Failure> {
+fn execute_batch(plan: BatchPlan, printer: &Printer) -> Result<Option<BatchSummary>, Failure> {
     let runtime = async_runtime::on_all_cores()?;
     let stop = StopHandle::default();
     let screen = BatchScreen::new(printer);
@@ -231,7 +231,7 @@ fn dry_run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exi
     }
     let (builder, limit) = builder(args, library)?;
     let is_batch = args.provider_batch;
-    let builder = builder.planned().tune(move |host| {
+    let builder = builder.for_estimates().tune(move |host| {
         if is_batch {
             host.prices = Arc::new(host.prices.for_posts());
         }
@@ -244,7 +244,7 @@ fn dry_run(args: &BatchArgs, library: &Library, printer: &Printer) -> Result<Exi
         printer.json(&estimate);
     } else {
         for line in batch_screen::estimate(&estimate) {
-            printer.out(line);
+            printer.print_line(line);
         }
     }
     let is_within = limit.is_none_or(|limit| estimate.at_most.is_some_and(|most| most <= limit));
@@ -276,30 +276,30 @@ fn distinct_files(args: &BatchArgs) -> Result<(), Failure> {
         NamedPath::read("`--reply`", args.reply.path()),
         NamedPath::write("`-o`", output),
         NamedPath::write("`--failed`", args.failed.as_deref()),
-        NamedPath::own("the progress of the batch", work.as_deref()),
+        NamedPath::folder("the progress of the batch", work.as_deref()),
     ])
 }
 
 fn row_file(path: &Path) -> Result<RowFile, Failure> {
-    let format =
-        RowFormat::from_path(path).ok_or_else(|| unknown(path, "`.jsonl`, `.csv`, `.tsv` or `.parquet`"))?;
+    let format = RowFormat::from_path(path)
+        .ok_or_else(|| unknown_format(path, "`.jsonl`, `.csv`, `.tsv` or `.parquet`"))?;
     Ok(RowFile { path: path.to_owned(), format })
 }
 
 fn target(args: &BatchArgs) -> Result<AnswerTarget, Failure> {
     let path = args.output.clone().unwrap_or_default();
     let format = RowFormat::from_path(&path).filter(|format| *format != RowFormat::Csv);
-    let format = format.ok_or_else(|| unknown(&path, "`.jsonl` or `.parquet`"))?;
+    let format = format.ok_or_else(|| unknown_format(&path, "`.jsonl` or `.parquet`"))?;
     let failed = args.failed.clone();
     if let Some(failed) =
         failed.as_deref().filter(|failed| RowFormat::from_path(failed) != Some(RowFormat::JsonLines))
     {
-        return Err(unknown(failed, "`.jsonl`"));
+        return Err(unknown_format(failed, "`.jsonl`"));
     }
     Ok(AnswerTarget { path, format, failed, ordered: args.ordered, with_input: args.with_input })
 }
 
-fn unknown(path: &Path, expected: &str) -> Failure {
+fn unknown_format(path: &Path, expected: &str) -> Failure {
     let message = format!("unknown file format: `{}`", path.display());
     Failure::new(ErrorCode::InvalidInput, message).suggest(format!("Use a name that ends in {expected}"))
 }

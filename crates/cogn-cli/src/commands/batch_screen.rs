@@ -8,7 +8,7 @@ use cognitive_batch::{BatchEstimate, BatchProgress, BatchStop, BatchSummary};
 use cognitive_contract::lock::Lock;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::figures::{counted, dollars, duration};
+use crate::figures::{count_text, dollars, duration};
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, HEAD, Printer};
 use crate::text_table::TextTable;
 
@@ -78,7 +78,7 @@ fn message(at: &BatchProgress) -> String {
         parts.push(format!("{} to retry", at.deferred));
     }
     parts.push(format!("{} of {} in flight", at.in_flight, at.concurrency));
-    if let Some(left) = at.left() {
+    if let Some(left) = at.remaining_time() {
         parts.push(format!("{} left", duration(left.as_secs_f64() * 1_000.0)));
     }
     parts.join(", ")
@@ -129,10 +129,12 @@ pub(super) fn summary(summary: &BatchSummary, printer: &Printer) -> Vec<String> 
     if let Some(failed) = &summary.failed_output {
         rows.push(vec!["failed rows".to_owned(), failed.display().to_string()]);
     }
-    lines.extend(TextTable::bare(2).indented(2).with(rows).lines(printer.width()));
+    lines.extend(TextTable::without_headings(2).indent(2).with(rows).lines(printer.width()));
     if summary.stopped != BatchStop::Finished {
-        lines
-            .push(format!("{FAINT}The same command resumes with {}.{FAINT:#}", counted(summary.left, "row")));
+        lines.push(format!(
+            "{FAINT}The same command resumes with {}.{FAINT:#}",
+            count_text(summary.left, "row")
+        ));
     }
     lines
 }
@@ -147,12 +149,12 @@ pub(super) fn estimate(estimate: &BatchEstimate) -> Vec<String> {
     let price = estimate.input_cost.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
     rows.push(vec![
         "to read".to_owned(),
-        format!("about {}{price}", counted(estimate.input_tokens, "token")),
+        format!("about {}{price}", count_text(estimate.input_tokens, "token")),
     ]);
     let most = match (&estimate.at_most, &estimate.no_ceiling) {
         (Some(most), _) => dollars(*most),
         (None, why) => format!("unknown: {}", why.as_deref().unwrap_or("no row could run")),
     };
     rows.push(vec!["at most".to_owned(), most]);
-    TextTable::bare(2).with(rows).lines(Printer.width())
+    TextTable::without_headings(2).with(rows).lines(Printer.width())
 }

@@ -24,7 +24,7 @@ pub struct CapabilitiesArgs {
 
 /// Prints the declaration.
 pub fn capabilities(args: &CapabilitiesArgs, library: &Library, printer: &Printer) -> Exit {
-    match declared(args, library) {
+    match declared_capabilities(args, library) {
         Ok(capabilities) => {
             printer.json(&cognitive_runtime::declaration(&capabilities));
             Exit::Good
@@ -33,7 +33,7 @@ pub fn capabilities(args: &CapabilitiesArgs, library: &Library, printer: &Printe
     }
 }
 
-fn declared(args: &CapabilitiesArgs, library: &Library) -> Result<Capabilities, Failure> {
+fn declared_capabilities(args: &CapabilitiesArgs, library: &Library) -> Result<Capabilities, Failure> {
     let typed = ProviderArgs {
         provider: args.provider.clone(),
         model: args.model.clone(),

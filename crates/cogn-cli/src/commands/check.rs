@@ -138,7 +138,7 @@ fn log_violations(chunks: &[Value], module: Option<&Module>) -> Vec<Violation> {
     let (Some(module), true) = (module, found.is_empty()) else { return found };
     let answer = serde_json::to_value(stream::assemble(chunks.iter().cloned())).unwrap_or_default();
     let last = format!("/{}", chunks.len().saturating_sub(1));
-    envelope_violations(&answer, Some(module)).into_iter().map(|each| each.below(&last)).collect()
+    envelope_violations(&answer, Some(module)).into_iter().map(|each| each.with_prefix(&last)).collect()
 }
 
 fn envelope_violations(value: &Value, module: Option<&Module>) -> Vec<Violation> {
@@ -158,8 +158,8 @@ fn finding(name: &str, violation: &Violation) -> Finding {
 
 fn show(name: &str, kind: Option<CheckedKind>, findings: &[Finding], sources: &Sources, printer: &Printer) {
     for finding in findings {
-        printer.out(draw::in_file(finding, sources));
-        printer.out("");
+        printer.print_line(draw::in_file(finding, sources));
+        printer.print_line("");
     }
     let what = words(kind);
     let verdict = match findings.len() {
@@ -167,7 +167,7 @@ fn show(name: &str, kind: Option<CheckedKind>, findings: &[Finding], sources: &S
         1 => format!("{BAD}invalid{BAD:#} {what}: {name}, 1 violation"),
         many => format!("{BAD}invalid{BAD:#} {what}: {name}, {many} violations"),
     };
-    printer.out(verdict);
+    printer.print_line(verdict);
 }
 
 fn words(kind: Option<CheckedKind>) -> &'static str {

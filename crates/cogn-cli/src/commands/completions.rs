@@ -29,14 +29,14 @@ pub fn completions(args: &CompletionsArgs, printer: &Printer) -> Exit {
             return Exit::Bad;
         }
     }
-    printer.out(String::from_utf8_lossy(&script).trim_end());
+    printer.print_line(String::from_utf8_lossy(&script).trim_end());
     Exit::Good
 }
 
 /// Answers a shell that requests completions; returns `false` if there is no such request.
-pub(crate) fn answered() -> Result<bool, clap::Error> {
+pub(crate) fn serve_completions() -> Result<bool, clap::Error> {
     let here = std::env::current_dir().ok();
-    CompleteEnv::with_factory(Cli::described)
+    CompleteEnv::with_factory(Cli::full_command)
         .var(env_vars::COMPLETE)
         .try_complete(std::env::args_os(), here.as_deref())
 }

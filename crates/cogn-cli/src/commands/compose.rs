@@ -57,14 +57,14 @@ pub fn compose(args: &ComposeArgs, library: &Library, printer: &Printer) -> Exit
         let _always_bad = fail(&failure, printer);
         return Exit::Usage;
     }
-    let (overview, ceiling) = match planned(args, library) {
+    let (overview, ceiling) = match plan_overview(args, library) {
         Ok(planned) => planned,
         Err(failure) => return fail(&failure, printer),
     };
     if args.json {
         printer.json(&PlanWithCost { overview: &overview, at_most: ceiling.as_ref() });
     } else if args.mermaid {
-        printer.out(overview.mermaid().trim_end());
+        printer.print_line(overview.mermaid().trim_end());
     } else {
         show(&overview, printer);
         if let Some(ceiling) = &ceiling {
@@ -84,7 +84,7 @@ struct PlanWithCost<'p> {
     at_most: Option<&'p CostCeiling>,
 }
 
-fn planned(args: &PlanArgs, library: &Library) -> Result<(Overview, Option<CostCeiling>), Failure> {
+fn plan_overview(args: &PlanArgs, library: &Library) -> Result<(Overview, Option<CostCeiling>), Failure> {
     let module = library.load(&args.module)?;
     let ceiling = args.cost.then(|| plan_cost::ceiling(&module, library, &args.provider, args.input_bytes));
     Ok((overview(library, &module)?, ceiling.transpose()?))
@@ -92,7 +92,7 @@ fn planned(args: &PlanArgs, library: &Library) -> Result<(Overview, Option<CostC
 
 fn show(overview: &Overview, printer: &Printer) {
     let version = overview.modules.first().map_or("", |member| member.version.as_str());
-    printer.out(format!("{HEAD}{}{HEAD:#} {version}", overview.module));
+    printer.print_line(format!("{HEAD}{}{HEAD:#} {version}", overview.module));
     let runs =
         if overview.runs.is_empty() { "nothing".to_owned() } else { overview.runs.join(order(overview)) };
     let answer = match overview.answer {
@@ -109,24 +109,24 @@ fn show(overview: &Overview, printer: &Printer) {
         ("time limit", time),
         ("model calls", format!("at least {}, depth {}", overview.calls, overview.depth)),
     ];
-    printer.table(&TextTable::facts(facts).indented(2));
+    printer.table(&TextTable::facts(facts).indent(2));
     if !overview.steps.is_empty() {
-        printer.out(format!("\n{HEAD}flow{HEAD:#}"));
+        printer.print_line(format!("\n{HEAD}flow{HEAD:#}"));
     }
     for step in &overview.steps {
         show_step(step, overview, printer);
     }
     if let Some(first) = overview.runs.first().filter(|_| !overview.rules.is_empty()) {
-        printer.out(format!("\n{HEAD}after {first}{HEAD:#}"));
+        printer.print_line(format!("\n{HEAD}after {first}{HEAD:#}"));
         let rules = overview.rules.iter().map(|rule| {
             let next = rule.next.as_deref().unwrap_or("answer");
             vec![format!("if {}", rule.condition), format!("{NOTE}──▶{NOTE:#} {next}")]
         });
-        printer.table(&TextTable::bare(2).prose(0).indented(2).with(rules));
+        printer.table(&TextTable::without_headings(2).prose(0).indent(2).with(rules));
     }
     for member in overview.modules.iter().filter(|member| !member.needs.is_empty()) {
-        printer.out(format!("\n{HEAD}{} {}{HEAD:#} needs", member.name, member.version));
-        printer.table(&TextTable::bare(4).indented(2).with(member.needs.iter().map(cells)));
+        printer.print_line(format!("\n{HEAD}{} {}{HEAD:#} needs", member.name, member.version));
+        printer.table(&TextTable::without_headings(4).indent(2).with(member.needs.iter().map(cells)));
     }
 }
 
@@ -143,15 +143,15 @@ fn show_step(step: &OverviewStep, overview: &Overview, printer: &Printer) {
     };
     let to: Vec<String> = step.to.iter().map(target).collect();
     let row = vec![step.from.join(" + "), format!("{NOTE}──▶{NOTE:#}"), to.join(", ")];
-    printer.table(&TextTable::bare(3).narrow().indented(2).with([row]));
+    printer.table(&TextTable::without_headings(3).narrow().indent(2).with([row]));
     let condition =
         step.condition.iter().map(|condition| vec![format!("{DOUBT}if{DOUBT:#}"), condition.clone()]);
-    printer.table(&TextTable::bare(2).indented(6).with(condition));
+    printer.table(&TextTable::without_headings(2).indent(6).with(condition));
     let carried = step
         .mapping
         .iter()
         .map(|each| vec![each.member.clone(), format!("{FAINT}◀─{FAINT:#} {}", each.path)]);
-    printer.table(&TextTable::bare(2).indented(6).with(carried));
+    printer.table(&TextTable::without_headings(2).indent(6).with(carried));
 }
 
 fn cells(edge: &OverviewEdge) -> Vec<String> {

@@ -43,20 +43,20 @@ pub fn conformance(args: &ConformanceArgs, printer: &Printer) -> Exit {
 
 fn show(report: &VectorReport, level: u8, printer: &Printer) {
     let levels: Vec<usize> = (1..=usize::from(level)).collect();
-    printer.table(&TextTable::bare(levels.len() + 1).right(&levels).with(rows(report, level)));
+    printer.table(&TextTable::without_headings(levels.len() + 1).right(&levels).with(rows(report, level)));
     for failure in report.failures() {
-        printer.out("");
+        printer.print_line("");
         show_failure(failure, printer);
     }
     let missing = missing(report);
     if !missing.is_empty() {
-        printer.out("");
+        printer.print_line("");
     }
     for (what, count) in missing {
-        printer.out(format!("{DOUBT}not built{DOUBT:#} {what} {FAINT}({count}){FAINT:#}"));
+        printer.print_line(format!("{DOUBT}not built{DOUBT:#} {what} {FAINT}({count}){FAINT:#}"));
     }
-    printer.out("");
-    printer.out(summary(report.tally()));
+    printer.print_line("");
+    printer.print_line(summary(report.tally()));
 }
 
 /// Returns a row per group, a column per level, and the totals.
@@ -98,12 +98,12 @@ fn cell(tally: CaseTally) -> String {
 }
 
 fn show_failure(failure: &VectorResult, printer: &Printer) {
-    printer.out(format!(
+    printer.print_line(format!(
         "{BAD}failed{BAD:#} {HEAD}{}{HEAD:#} {FAINT}(level {}, {}){FAINT:#}",
         failure.id, failure.level, failure.op
     ));
     for problem in failure.status.problems() {
-        printer.out(format!("  {problem}"));
+        printer.print_line(format!("  {problem}"));
     }
 }
 

@@ -175,7 +175,7 @@ fn open(path: &Path, command: &ContextCommand) -> Result<Store, ContextTrouble> 
 }
 
 /// Returns an entry as JSON.
-fn shown(entry: &ContextEntry) -> Value {
+fn entry_json(entry: &ContextEntry) -> Value {
     json!({
         "type": entry.kind,
         "key": entry.key.text,
@@ -196,12 +196,12 @@ fn list(
 ) -> Result<Exit, ContextTrouble> {
     let entries = store.list(&args.whose.owner(), args.whose.filter(args.kind.as_deref()), now)?;
     if args.whose.json {
-        printer.json(&entries.iter().map(shown).collect::<Vec<_>>());
+        printer.json(&entries.iter().map(entry_json).collect::<Vec<_>>());
     } else if entries.is_empty() {
         printer.err("no context is stored");
     } else {
         let table = TextTable::new(["TYPE", "KEY", "SESSION", "MODULE", "ENDS", "BYTES"]);
-        let table = table.right(&[5]).prose(1).without(&[3, 2]);
+        let table = table.right(&[5]).prose(1).optional_columns(&[3, 2]);
         printer.table(&table.with(entries.iter().map(cells)));
     }
     Ok(Exit::Good)
@@ -234,7 +234,7 @@ fn get(
     };
     let entry = found.ok_or_else(|| missing(&args.kind))?;
     if args.whose.json {
-        printer.json(&shown(&entry));
+        printer.json(&entry_json(&entry));
     } else {
         printer.json(&entry.value);
     }
@@ -267,7 +267,7 @@ fn set(
     let entry = ContextEntry::new(&args.kind, key, value, args.ttl, now);
     store.put(&args.whose.owner(), &entry, now)?;
     if args.whose.json {
-        printer.json(&shown(&entry));
+        printer.json(&entry_json(&entry));
     } else {
         printer.err(format!("stored as `{}`", entry.key.text));
     }
@@ -295,7 +295,7 @@ fn rm(
     if removed == 0 && !args.all {
         return Err(missing(&args.kind));
     }
-    say_removed(removed, args.whose.json, printer);
+    print_removed(removed, args.whose.json, printer);
     Ok(Exit::Good)
 }
 
@@ -305,11 +305,11 @@ fn gc(
     now: SystemTime,
     printer: &Printer,
 ) -> Result<Exit, ContextTrouble> {
-    say_removed(store.gc(now)?, args.json, printer);
+    print_removed(store.gc(now)?, args.json, printer);
     Ok(Exit::Good)
 }
 
-fn say_removed(removed: u64, as_json: bool, printer: &Printer) {
+fn print_removed(removed: u64, as_json: bool, printer: &Printer) {
     if as_json {
         printer.json(&json!({ "removed": removed }));
     } else {
@@ -336,12 +336,12 @@ mod tests {
     fn an_entry_is_one_line_of_the_list() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045);
         let key = Key { session: Some("s".to_owned()), ..Key::plain("m:s:session_state\nx") };
-        let entry =
-            ContextEntry::new("session_state", key, json!({ "n": 1 }), Ttl::Seconds(60), now).of_module("m");
+        let entry = ContextEntry::new("session_state", key, json!({ "n": 1 }), Ttl::Seconds(60), now)
+            .with_module("m");
         let bare: Vec<String> =
             cells(&entry).into_iter().map(|cell| anstream::adapter::strip_str(&cell).to_string()).collect();
         assert_eq!(bare, ["session_state", "m:s:session_state x", "s", "m", "2026-01-02 03:05:05", "7"]);
-        assert_eq!(shown(&entry)["ends"], "2026-01-02T03:05:05.000Z");
-        assert_eq!(shown(&entry)["ttl"], 60);
+        assert_eq!(entry_json(&entry)["ends"], "2026-01-02T03:05:05.000Z");
+        assert_eq!(entry_json(&entry)["ttl"], 60);
     }
 }

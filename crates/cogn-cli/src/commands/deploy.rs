@@ -71,7 +71,8 @@ fn show(deployment: &Deployment, args: &RestateArgs, printer: &Printer) {
         let name = format!("{NOTE}{}{NOTE:#}", service.name);
         vec![name, service.kind.clone(), service.revision.to_string(), service.handlers.join(" ")]
     });
-    let table = TextTable::new(["SERVICE", "KIND", "REVISION", "HANDLERS"]).right(&[2]).without(&[3, 2]);
+    let table =
+        TextTable::new(["SERVICE", "KIND", "REVISION", "HANDLERS"]).right(&[2]).optional_columns(&[3, 2]);
     printer.table(&table.with(rows));
     let word = if args.dry_run { "would be registered" } else { "registered" };
     let (count, id) = (deployment.services.len(), &deployment.id);

@@ -67,10 +67,10 @@ pub fn eval(args: &EvalArgs, library: &Library, printer: &Printer) -> Exit {
         printer.json(&report.to_value());
     } else {
         for line in eval_report::lines(&report, printer.width()) {
-            printer.out(line);
+            printer.print_line(line);
         }
     }
-    if !written(args, &report, printer) {
+    if !write_cases(args, &report, printer) {
         return Exit::Bad;
     }
     let enough = args.min_accuracy.is_none_or(|least| report.accuracy.share >= least);
@@ -79,7 +79,7 @@ pub fn eval(args: &EvalArgs, library: &Library, printer: &Printer) -> Exit {
 
 /// Writes every case with its envelope to the named file. If neither a file nor a reader got the answers, they are
 /// saved: each call was paid for.
-fn written(args: &EvalArgs, report: &Evaluation, printer: &Printer) -> bool {
+fn write_cases(args: &EvalArgs, report: &Evaluation, printer: &Printer) -> bool {
     let failed = args.output.as_ref().and_then(|path| {
         let error = out_file::write(path, report.case_lines().as_bytes()).err()?;
         Some(format!("cannot write `{}`: {error}", path.display()))
@@ -87,7 +87,7 @@ fn written(args: &EvalArgs, report: &Evaluation, printer: &Printer) -> bool {
     if let Some(message) = &failed {
         printer.error(message, None);
     }
-    let unread = args.output.is_none() && matches!(printer.lost(), Some(StdoutLoss::Broken(_)));
+    let unread = args.output.is_none() && matches!(printer.stdout_loss(), Some(StdoutLoss::Broken(_)));
     if failed.is_some() || unread {
         rescue("every case with its envelope", report.case_lines().trim_end(), printer);
     }

@@ -1,7 +1,7 @@
 //! Formats an evaluation for users: a table of shares, then every case that was not right.
 //! Prints nothing. Untrusted text is stripped of terminal control characters.
 
-use cognitive_contract::text::written_out as plain;
+use cognitive_contract::text::escape_controls as plain;
 use cognitive_testing::eval::{AccuracyShare, CaseOutcome, Evaluation, ListPosition};
 
 use crate::figures::{dollars, duration};
@@ -26,8 +26,8 @@ pub fn lines(report: &Evaluation, width: Option<usize>) -> Vec<String> {
     for name in names {
         name.push_str(&" ".repeat(longest - visible(name)));
     }
-    let shares = TextTable::bare(4).right(&[1, 2]).indented(2).with(shares);
-    let facts = TextTable::bare(2).indented(2).with(facts);
+    let shares = TextTable::without_headings(4).right(&[1, 2]).indent(2).with(shares);
+    let facts = TextTable::without_headings(2).indent(2).with(facts);
     lines.extend([shares, facts].iter().flat_map(|table| table.lines(width)));
     let wrong: Vec<&CaseOutcome> = report.cases.iter().filter(|case| !case.right).collect();
     if !wrong.is_empty() {

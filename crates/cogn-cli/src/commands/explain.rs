@@ -48,15 +48,15 @@ pub fn explain(args: &ExplainArgs, printer: &Printer) -> Exit {
         return Exit::Good;
     }
     let Some(text) = section else {
-        printer.error(&format!("unknown error code: `{}`", asked.trim()), Some(&meant(&name)));
+        printer.error(&format!("unknown error code: `{}`", asked.trim()), Some(&suggest_codes(&name)));
         return Exit::Bad;
     };
     if args.json {
         let about = code.map_or_else(|| json!({ "code": name }), facts);
         printer.json(&with_text(about, text));
     } else {
-        for line in laid_out(text, printer.width()) {
-            printer.out(line);
+        for line in layout_section(text, printer.width()) {
+            printer.print_line(line);
         }
     }
     Exit::Good
@@ -71,7 +71,7 @@ fn meta_member(asked: &str) -> Option<String> {
 }
 
 /// Suggests known codes for an unknown one.
-fn meant(asked: &str) -> String {
+fn suggest_codes(asked: &str) -> String {
     let known: Vec<String> =
         ErrorCode::all().flat_map(|code| [code.number().to_owned(), code.name().to_owned()]).collect();
     let containing = || {
@@ -99,9 +99,9 @@ fn with_text(mut about: Value, text: &str) -> Value {
 }
 
 /// Formats a Markdown section for a terminal: paragraphs are wrapped, code stays as it is.
-fn laid_out(text: &str, width: Option<usize>) -> Vec<String> {
+fn layout_section(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width.map(|width| width.min(MAX_PROSE_WIDTH)) else {
-        return text.lines().map(styled).collect();
+        return text.lines().map(style_line).collect();
     };
     let mut lines = Vec::new();
     let mut paragraph = String::new();
@@ -110,7 +110,7 @@ fn laid_out(text: &str, width: Option<usize>) -> Vec<String> {
         if !paragraph.is_empty() {
             // Continuation lines of a list item align with its text.
             let hang = if paragraph.starts_with("- ") { 2 } else { 0 };
-            let broken = wrap(&styled(paragraph), width.saturating_sub(hang).max(1));
+            let broken = wrap(&style_line(paragraph), width.saturating_sub(hang).max(1));
             let indent = |(place, line): (usize, String)| {
                 if place == 0 { line } else { format!("{}{line}", " ".repeat(hang)) }
             };
@@ -126,7 +126,7 @@ fn laid_out(text: &str, width: Option<usize>) -> Vec<String> {
         }
         in_code ^= is_fence;
         if in_code || is_fence || line.trim().is_empty() {
-            lines.push(styled(line));
+            lines.push(style_line(line));
         } else {
             if !paragraph.is_empty() {
                 paragraph.push(' ');
@@ -147,7 +147,7 @@ fn section(heading: &str) -> Option<&'static str> {
 }
 
 /// Styles a line of Markdown for the terminal: headings and emphasis become styles, the words stay.
-fn styled(line: &str) -> String {
+fn style_line(line: &str) -> String {
     if let Some(heading) = line.strip_prefix("## ") {
         return format!("{HEAD}{heading}{HEAD:#}");
     }
@@ -167,7 +167,7 @@ fn list(args: &ExplainArgs, printer: &Printer) {
     }
     let rows = ErrorCode::all()
         .map(|code| vec![format!("{HEAD}{code}{HEAD:#}"), code.name().to_owned(), code.meaning().to_owned()]);
-    printer.table(&TextTable::bare(3).without(&[1]).with(rows));
+    printer.table(&TextTable::without_headings(3).optional_columns(&[1]).with(rows));
 }
 
 #[cfg(test)]
@@ -201,15 +201,15 @@ mod tests {
 
     #[test]
     fn what_is_no_code_is_answered_with_what_may_have_been_meant() {
-        assert!(meant("E3O01").starts_with("Did you mean `E3001`?"), "{}", meant("E3O01"));
-        assert!(meant("PARSE").contains("`PARSE_ERROR`"), "{}", meant("PARSE"));
-        assert!(meant("BOGUS").starts_with("Codes are numbers"), "{}", meant("BOGUS"));
+        assert!(suggest_codes("E3O01").starts_with("Did you mean `E3001`?"), "{}", suggest_codes("E3O01"));
+        assert!(suggest_codes("PARSE").contains("`PARSE_ERROR`"), "{}", suggest_codes("PARSE"));
+        assert!(suggest_codes("BOGUS").starts_with("Codes are numbers"), "{}", suggest_codes("BOGUS"));
     }
 
     #[test]
     fn paragraphs_fit_the_width_and_code_stays_as_it_is() {
         let text = "## E1 X\n\nOne two three\nfour.\n\n```\nkept   as it stands\n```";
-        let lines: Vec<String> = laid_out(text, Some(12))
+        let lines: Vec<String> = layout_section(text, Some(12))
             .iter()
             .map(|line| anstream::adapter::strip_str(line).to_string())
             .collect();

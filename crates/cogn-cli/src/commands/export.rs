@@ -72,7 +72,7 @@ pub fn export(args: &ModuleExportArgs, library: &Library, printer: &Printer) -> 
         printer.json(&json!({ "skill": path }));
     } else {
         printer.err(format!("{GOOD}written{GOOD:#}"));
-        printer.out(path.display().to_string());
+        printer.print_line(path.display().to_string());
         printer
             .err(format!("{FAINT}agents find it by its description; `cogn` must be on their path{FAINT:#}"));
     }

@@ -11,7 +11,7 @@ use crate::printer::{Printer, StdoutLoss};
 /// Writes an envelope to the named file and saves it elsewhere if it was not delivered. `shown` is true if stdout was
 /// to receive the whole envelope. Returns whether every delivery succeeded.
 pub(super) fn hand_over(text: &str, file: Option<&Path>, shown: bool, printer: &Printer) -> bool {
-    let on_stdout = shown && printer.lost().is_none();
+    let on_stdout = shown && printer.stdout_loss().is_none();
     let written = file.map(|path| (path, out_file::write(path, format!("{text}\n").as_bytes())));
     let (in_file, unwritten) = match &written {
         Some((path, Ok(()))) => (Some(*path), false),
@@ -22,7 +22,7 @@ pub(super) fn hand_over(text: &str, file: Option<&Path>, shown: bool, printer: &
         }
         None => (None, false),
     };
-    let broken = matches!(printer.lost(), Some(StdoutLoss::Broken(_)));
+    let broken = matches!(printer.stdout_loss(), Some(StdoutLoss::Broken(_)));
     if !unwritten && !broken {
         return true;
     }

@@ -73,7 +73,7 @@ impl FormName {
 
 /// Imports the prompt and prints the differences.
 pub fn import(args: &ImportArgs, library: &Library, printer: &Printer) -> Exit {
-    match imported(args, library) {
+    match import_module(args, library) {
         Ok((module, path)) => {
             if args.json {
                 printer.json(&as_json(args, &module, &path));
@@ -91,7 +91,7 @@ pub fn import(args: &ImportArgs, library: &Library, printer: &Printer) -> Exit {
 }
 
 /// Returns the module, and its current or future path.
-fn imported(args: &ImportArgs, library: &Library) -> Result<(ImportedModule, PathBuf), Failure> {
+fn import_module(args: &ImportArgs, library: &Library) -> Result<(ImportedModule, PathBuf), Failure> {
     let form = args.form.map_or_else(|| ImportForm::guess(&args.path), |name| Ok(name.form()))?;
     let options = ImportOptions {
         name: args.name.clone(),
@@ -100,7 +100,7 @@ fn imported(args: &ImportArgs, library: &Library) -> Result<(ImportedModule, Pat
     };
     let module = read(&args.path, form, &options)?;
     if !module.restored {
-        tested(&module, library)?;
+        test_module(&module, library)?;
     }
     if args.dry_run {
         let path = args.output.join(&module.name);
@@ -112,7 +112,7 @@ fn imported(args: &ImportArgs, library: &Library) -> Result<(ImportedModule, Pat
 }
 
 /// Refuses a module that `cogn validate` or `cogn test` would refuse.
-fn tested(module: &ImportedModule, library: &Library) -> Result<(), Failure> {
+fn test_module(module: &ImportedModule, library: &Library) -> Result<(), Failure> {
     let folder = Folder::memory(&module.name, module.files.clone());
     let around = ValidationSurroundings { library: Some(library), expectations: Some(&GoldenExpectations) };
     let report = validate_with(around, &folder, Mode::Standard);
@@ -153,10 +153,10 @@ fn as_json(args: &ImportArgs, module: &ImportedModule, path: &Path) -> Value {
 fn show(args: &ImportArgs, module: &ImportedModule, path: &Path, printer: &Printer) {
     if args.dry_run {
         for (file, bytes) in &module.files {
-            printer.out(format!("{HEAD}{}{HEAD:#}", path.join(file).display()));
+            printer.print_line(format!("{HEAD}{}{HEAD:#}", path.join(file).display()));
             match std::str::from_utf8(bytes) {
-                Ok(text) => text.lines().for_each(|line| printer.out(format!("  {}", plain(line)))),
-                Err(_) => printer.out(format!("  {FAINT}{} bytes{FAINT:#}", bytes.len())),
+                Ok(text) => text.lines().for_each(|line| printer.print_line(format!("  {}", plain(line)))),
+                Err(_) => printer.print_line(format!("  {FAINT}{} bytes{FAINT:#}", bytes.len())),
             }
         }
     }

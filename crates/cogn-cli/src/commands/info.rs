@@ -47,26 +47,27 @@ fn as_json(found: &FoundModule, module: &Module) -> Value {
         "path": found.folder.path(),
         "format": module.format,
         "manifest": module.manifest.effective(),
-        "schema": module.contract.written(),
+        "schema": module.contract.source(),
         "warnings": module.warnings,
     })
 }
 
 fn show(found: &FoundModule, module: &Module, printer: &Printer) {
     let manifest = &module.manifest;
-    printer.out(format!("{HEAD}{}{HEAD:#} {}", found.name, manifest.version));
+    printer.print_line(format!("{HEAD}{}{HEAD:#} {}", found.name, manifest.version));
     if !manifest.responsibility.is_empty() {
         printer.prose(&manifest.responsibility);
     }
-    printer.out("");
-    printer.table(&TextTable::bare(2).with(facts(found, module)));
+    printer.print_line("");
+    printer.table(&TextTable::without_headings(2).with(facts(found, module)));
     for (title, section) in [("Input", module.contract.input()), ("Data", module.contract.data())] {
-        printer.out(format!("\n{HEAD}{title}{HEAD:#}"));
-        printer.table(&TextTable::bare(3).indented(2).with(fields(section, module.contract.root())));
+        printer.print_line(format!("\n{HEAD}{title}{HEAD:#}"));
+        printer
+            .table(&TextTable::without_headings(3).indent(2).with(fields(section, module.contract.root())));
     }
     if !manifest.excludes.is_empty() {
-        printer.out(format!("\n{HEAD}Does not do{HEAD:#}"));
-        printer.table(&TextTable::bullets(manifest.excludes.iter().cloned()).indented(2));
+        printer.print_line(format!("\n{HEAD}Does not do{HEAD:#}"));
+        printer.table(&TextTable::bullets(manifest.excludes.iter().cloned()).indent(2));
     }
     for warning in &module.warnings {
         printer.warning(&warning.message);
@@ -87,7 +88,7 @@ fn facts(found: &FoundModule, module: &Module) -> Vec<Vec<String>> {
         row("response", manifest.response.mode.word().to_owned()),
         row("enums", manifest.enums.strategy.word().to_owned()),
         row("overflow", overflow),
-        row("allowed", allowed(manifest)),
+        row("allowed", allowed_policies(manifest)),
         row("folder", found.folder.display()),
     ];
     let needs = &manifest.runtime_requirements.required_capabilities;
@@ -103,7 +104,7 @@ fn facts(found: &FoundModule, module: &Module) -> Vec<Vec<String>> {
     rows
 }
 
-fn allowed(manifest: &Manifest) -> String {
+fn allowed_policies(manifest: &Manifest) -> String {
     let policies = [
         (manifest.policies.network, "network"),
         (manifest.policies.filesystem_write, "writing files"),

@@ -114,7 +114,7 @@ fn template(args: &InitArgs) -> Template {
 fn next(args: &InitArgs, template: &Template, path: &Path) -> [String; 3] {
     // A module in a default folder is found by name; elsewhere its path is needed.
     let usual = args.dir == Path::new("cognitive/modules") || args.dir == Path::new(".cognitive/modules");
-    let by = if usual { args.name.clone() } else { shown(path) };
+    let by = if usual { args.name.clone() } else { path_label(path) };
     let example = path.join("tests/example");
     // Without training, no embedded model is confident enough for the gate of `exec`.
     let run = if template.is_minimal() && template.tier != Tier::Exec {
@@ -129,7 +129,7 @@ fn next(args: &InitArgs, template: &Template, path: &Path) -> [String; 3] {
 }
 
 /// Formats a path so that it cannot be mistaken for a name.
-fn shown(path: &Path) -> String {
+fn path_label(path: &Path) -> String {
     let text = path.display().to_string();
     if text.contains(std::path::MAIN_SEPARATOR) { text } else { format!("./{text}") }
 }

@@ -44,7 +44,8 @@ pub fn list(args: &ListArgs, library: &Library, printer: &Printer) -> Exit {
         printer.json(&rows);
         return Exit::Good;
     }
-    let table = TextTable::new(["NAME", "VERSION", "TIER", "FROM", "RESPONSIBILITY"]).without(&[1, 2, 3]);
+    let table =
+        TextTable::new(["NAME", "VERSION", "TIER", "FROM", "RESPONSIBILITY"]).optional_columns(&[1, 2, 3]);
     printer.table(&table.with(rows.iter().map(cells)));
     if rows.iter().any(|row| !row.valid) {
         printer.warning("some modules are broken; `cogn validate NAME` shows the findings");

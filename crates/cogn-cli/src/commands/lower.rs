@@ -83,7 +83,7 @@ fn show_losses(lowered: &ProviderSchema, printer: &Printer) {
     printer.err(format!("{HEAD}{target}{HEAD:#} {}", summary(lowered)));
     let (first, rest): (Vec<&Loss>, Vec<&Loss>) = lowered.losses.iter().partition(|loss| is_grave(loss));
     let rows = first.into_iter().chain(rest).take(MAX_LOSSES_SHOWN).map(row);
-    printer.table_err(&TextTable::bare(3).indented(2).with(rows));
+    printer.table_err(&TextTable::without_headings(3).indent(2).with(rows));
     if let Some(more) = lowered.losses.len().checked_sub(MAX_LOSSES_SHOWN).filter(|more| *more > 0) {
         printer.err(format!("  {FAINT}and {more} more; `--json` lists all of them{FAINT:#}"));
     }

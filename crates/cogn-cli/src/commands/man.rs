@@ -20,7 +20,7 @@ pub struct ManArgs {
 
 /// Prints one page, or writes all of them.
 pub fn man(args: &ManArgs, printer: &Printer) -> Exit {
-    let mut program = Cli::described().disable_help_subcommand(true);
+    let mut program = Cli::full_command().disable_help_subcommand(true);
     let Some(folder) = &args.output else {
         program.build();
         return page(&program, &args.command, printer);
@@ -54,7 +54,7 @@ fn page(program: &clap::Command, words: &[String], printer: &Printer) -> Exit {
     let mut text = Vec::new();
     match Man::new(command.clone()).render(&mut text) {
         Ok(()) => {
-            printer.out(String::from_utf8_lossy(&text).trim_end());
+            printer.print_line(String::from_utf8_lossy(&text).trim_end());
             Exit::Good
         }
         Err(error) => {

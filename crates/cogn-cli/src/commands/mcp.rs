@@ -119,7 +119,7 @@ fn cost(server: &McpServer, as_json: bool, printer: &Printer) -> Exit {
     }
     let rows = costs.iter().map(|(name, tokens)| vec![name.clone(), tokens.to_string()]);
     printer.table(&TextTable::new(["tool", "tokens"]).right(&[1]).with(rows));
-    printer.out(format!("{FAINT}about {total} tokens in every request of a client{FAINT:#}"));
+    printer.print_line(format!("{FAINT}about {total} tokens in every request of a client{FAINT:#}"));
     Exit::Good
 }
 
@@ -132,7 +132,7 @@ struct AgentBackend {
 
 impl AgentBackend {
     fn open(args: &McpArgs, library: &Library) -> Result<Self, Failure> {
-        let builder = project::runtime(library, &args.provider)?.audited(!args.no_audit);
+        let builder = project::runtime(library, &args.provider)?.with_audit(!args.no_audit);
         let builder = builder.stores_by(|settings| Stores::open_or_warn(settings, false));
         // Downloads nothing: a client times out long before a model has arrived.
         let runtime = builder.build()?;

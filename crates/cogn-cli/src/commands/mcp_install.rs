@@ -59,7 +59,7 @@ impl McpClient {
     /// Returns the path of the client's configuration.
     fn file(self) -> Result<PathBuf, Failure> {
         let home =
-            || wiring::home().ok_or_else(|| Failure::misconfigured("no home folder: `HOME` is not set"));
+            || wiring::home().ok_or_else(|| Failure::config_fault("no home folder: `HOME` is not set"));
         Ok(match self {
             Self::ClaudeDesktop => app_folder(&home()?).join("Claude/claude_desktop_config.json"),
             Self::ClaudeCode => wiring::project_root().join(".mcp.json"),
@@ -211,7 +211,7 @@ fn finish(args: &InstallArgs, change: &ConfigChange, printer: &Printer) -> Exit 
             show(change, printer);
         }
     }
-    let wanted = !is_there && (args.yes || (!args.json && asked(printer)));
+    let wanted = !is_there && (args.yes || (!args.json && confirm(printer)));
     let backup = if wanted { write(change) } else { Ok(None) };
     let backup = match backup {
         Ok(backup) => backup,
@@ -255,7 +255,7 @@ fn show(change: &ConfigChange, printer: &Printer) {
 }
 
 /// Asks the user. In a pipe the answer is no.
-fn asked(printer: &Printer) -> bool {
+fn confirm(printer: &Printer) -> bool {
     if !io::stdin().is_terminal() {
         return false;
     }

@@ -76,7 +76,7 @@ async fn inspect(given: &str) -> Result<Value, Failure> {
     let LoadedMedia { bytes, media_type, .. } = load(&source, given, is_url, &limits).await?;
     let named = media_type.as_deref().and_then(MediaType::parse);
     let path = given.split(['?', '#']).next().filter(|_| is_url).unwrap_or(given);
-    let claimed = named.or_else(|| MediaType::of_file_name(path, &everything)).ok_or_else(|| {
+    let claimed = named.or_else(|| MediaType::from_file_name(path, &everything)).ok_or_else(|| {
         let message = "unknown media type: neither the file name nor the source has it".to_owned();
         Failure::new(ErrorCode::UnsupportedMediaType, message)
             .suggest("Give the file its usual extension, such as `.png` or `.pdf`")
@@ -98,7 +98,8 @@ async fn inspect(given: &str) -> Result<Value, Failure> {
                 let problem = json!({ "code": failure.code().number(), "message": failure.message() });
                 members.insert("problem".to_owned(), problem);
                 // A run would fail before the conversion.
-                let nothing = |provider: Arc<dyn Provider>| as_value(provider.name(), refused(failure));
+                let nothing =
+                    |provider: Arc<dyn Provider>| as_value(provider.name(), refusal_members(failure));
                 providers_by_name().map(nothing).collect()
             }
         };
@@ -145,7 +146,7 @@ async fn providers_get(source: &dyn MediaSource, bytes: &bytes::Bytes, facts: &M
         let gets = match known {
             Some(gets) => gets,
             None => {
-                let gets = received(source, form.as_ref(), bytes, facts).await;
+                let gets = received_members(source, form.as_ref(), bytes, facts).await;
                 made.push((form, gets.clone()));
                 gets
             }
@@ -162,7 +163,7 @@ fn as_value(provider: &str, gets: Map<String, Value>) -> Value {
     Value::Object(members)
 }
 
-fn refused(failure: &Failure) -> Map<String, Value> {
+fn refusal_members(failure: &Failure) -> Map<String, Value> {
     let code = failure.code().number();
     members([("gets", json!("nothing")), ("code", json!(code)), ("message", json!(failure.message()))])
 }
@@ -172,7 +173,7 @@ fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
 }
 
 /// Returns the media that a provider with this form would get.
-async fn received(
+async fn received_members(
     source: &dyn MediaSource,
     form: Option<&AcceptedForm>,
     bytes: &bytes::Bytes,
@@ -190,7 +191,7 @@ async fn received(
             ("size_bytes", json!(bytes.len())),
         ]),
         Ok(FormedMedia::Text(text)) => members([("gets", json!("text")), ("size_bytes", json!(text.len()))]),
-        Err(failure) => refused(&failure),
+        Err(failure) => refusal_members(&failure),
     }
 }
 
@@ -216,11 +217,11 @@ fn show(given: &str, found: &Value, printer: &Printer) {
             .filter(|(name, _)| found.get(*name) == Some(&Value::Bool(true)))
             .map(|(_, note)| (*note).to_owned()),
     );
-    printer.out(format!("{NOTE}{given}{NOTE:#}: {}", facts.join(", ")));
-    printer.out(format!("{FAINT}sha256 {}{FAINT:#}", text("sha256")));
+    printer.print_line(format!("{NOTE}{given}{NOTE:#}: {}", facts.join(", ")));
+    printer.print_line(format!("{FAINT}sha256 {}{FAINT:#}", text("sha256")));
     if let Some(problem) = found.get("problem") {
         let part = |name: &str| problem.get(name).and_then(Value::as_str).unwrap_or_default();
-        printer.out(format!("refused: {} ({})", part("message"), part("code")));
+        printer.print_line(format!("refused: {} ({})", part("message"), part("code")));
     }
     for provider in found.get("providers").and_then(Value::as_array).into_iter().flatten() {
         let part = |name: &str| provider.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -232,7 +233,7 @@ fn show(given: &str, found: &Value, printer: &Printer) {
             _ if part("message").is_empty() => "nothing: it does not accept this kind of media".to_owned(),
             _ => format!("nothing: {} ({})", part("message"), part("code")),
         };
-        printer.out(format!("  {:<12} {gets}", part("provider")));
+        printer.print_line(format!("  {:<12} {gets}", part("provider")));
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cognitive_contract::media::{EmbeddedMedia, MediaLocation, embedded, refer};
+use cognitive_contract::media::{EmbeddedMedia, MediaLocation, embedded_media, refer};
 use cognitive_contract::{Envelope, Warning};
 
 use crate::output_paths::is_same;
@@ -18,7 +18,7 @@ const NAMES: u32 = 100_000;
 /// Writes the media of an answer to files and leaves their paths in their place. Says what could not be written, as the
 /// warnings of the answer do. `reserved` is the file that the envelope goes to: no medium takes its place.
 pub(super) fn store(envelope: &mut Envelope, folder: &Path, reserved: Option<&Path>) -> Vec<String> {
-    let done: Vec<_> = embedded(envelope)
+    let done: Vec<_> = embedded_media(envelope)
         .into_iter()
         .map(|medium| {
             let written = write(&medium, folder, reserved);

@@ -60,7 +60,10 @@ pub fn migrate(args: &MigrateArgs, library: &Library, printer: &Printer) -> Exit
         }
         Some(name) => match library.find(name) {
             Ok(found) => {
-                vec![MigrationOutcome { name: found.name, result: one(args, &found.folder, Links::Follow) }]
+                vec![MigrationOutcome {
+                    name: found.name,
+                    result: migrate_one(args, &found.folder, Links::Follow),
+                }]
             }
             Err(failure) => return fail(&failure, printer),
         },
@@ -87,15 +90,15 @@ fn one_of_all(args: &MigrateArgs, folder: &Folder) -> Result<MigrationDone, Migr
     let real = |path: &Path| path.canonicalize().ok();
     let Some((path, place)) = folder.path().and_then(|path| Some((real(path)?, real(path.parent()?)?)))
     else {
-        return one(args, folder, Links::Refuse);
+        return migrate_one(args, folder, Links::Refuse);
     };
     if !path.starts_with(&place) {
         return Ok(MigrationDone::LeftAlone(path));
     }
-    one(args, &Folder::Disk(path), Links::Refuse)
+    migrate_one(args, &Folder::Disk(path), Links::Refuse)
 }
 
-fn one(args: &MigrateArgs, folder: &Folder, links: Links) -> Result<MigrationDone, MigrateError> {
+fn migrate_one(args: &MigrateArgs, folder: &Folder, links: Links) -> Result<MigrationDone, MigrateError> {
     let plan = plan(folder)?;
     let backup = if args.no_backup { Backup::Discard } else { Backup::Keep };
     let path: Option<&Path> = folder.path().filter(|_| !args.dry_run && !plan.is_empty());
@@ -110,30 +113,32 @@ fn show(outcome: &MigrationOutcome, dry_run: bool, printer: &Printer) {
     let name = &outcome.name;
     match &outcome.result {
         Err(error) => {
-            printer.out(format!("{HEAD}{name}{HEAD:#}: {BAD}not migrated{BAD:#}"));
+            printer.print_line(format!("{HEAD}{name}{HEAD:#}: {BAD}not migrated{BAD:#}"));
             printer.error(&error.to_string(), error.hint().as_deref());
         }
         Ok(MigrationDone::LeftAlone(path)) => {
-            printer.out(format!("{HEAD}{name}{HEAD:#}: {DOUBT}skipped{DOUBT:#}, it is in another folder"));
+            printer.print_line(format!(
+                "{HEAD}{name}{HEAD:#}: {DOUBT}skipped{DOUBT:#}, it is in another folder"
+            ));
             let here = path.display();
             printer
                 .warning(&format!("`{name}` is a link to `{here}`; `cogn migrate {here}` migrates it there"));
         }
         Ok(MigrationDone::Planned { plan, .. }) if plan.is_empty() => {
-            printer.out(format!("{HEAD}{name}{HEAD:#}: already {}, nothing to do", plan.from));
+            printer.print_line(format!("{HEAD}{name}{HEAD:#}: already {}, nothing to do", plan.from));
         }
         Ok(MigrationDone::Planned { plan, backup }) => {
             let verb = if dry_run { "would migrate" } else { "migrated" };
-            printer.out(format!("{HEAD}{name}{HEAD:#}: {GOOD}{verb}{GOOD:#} {} → v2.2", plan.from));
+            printer.print_line(format!("{HEAD}{name}{HEAD:#}: {GOOD}{verb}{GOOD:#} {} → v2.2", plan.from));
             for change in &plan.changes {
                 let mark = match change.kind {
                     FileChange::Created => '+',
                     FileChange::Updated => '~',
                 };
-                printer.out(format!("  {mark} {}: {}", change.file, change.what));
+                printer.print_line(format!("  {mark} {}: {}", change.file, change.what));
             }
             if let Some(backup) = backup {
-                printer.out(format!("  {FAINT}backup: {}{FAINT:#}", backup.display()));
+                printer.print_line(format!("  {FAINT}backup: {}{FAINT:#}", backup.display()));
             }
         }
     }

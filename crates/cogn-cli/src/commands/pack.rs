@@ -52,12 +52,12 @@ pub fn pack(args: &PackArgs, library: &Library, printer: &Printer) -> Exit {
         package.version(),
         package.sha256
     ));
-    printer.out(path.display().to_string());
+    printer.print_line(path.display().to_string());
     Exit::Good
 }
 
 /// Creates the package of a module by name or path.
 pub(super) fn package_of(module: &str, library: &Library) -> Result<Package, PackageError> {
     let found = library.find_folder(module)?;
-    Package::of_folder(&found)
+    Package::from_folder(&found)
 }

@@ -7,7 +7,7 @@ use cognitive_runtime::cost;
 use cognitive_runtime::{CostCeiling, PartCost};
 
 use crate::args::provider::ProviderArgs;
-use crate::figures::{counted, dollars};
+use crate::figures::{count_text, dollars};
 use crate::printer::{FAINT, HEAD, Printer};
 use crate::project;
 use crate::text_table::TextTable;
@@ -22,16 +22,17 @@ pub(super) fn ceiling(
     typed: &ProviderArgs,
     input_bytes: u64,
 ) -> Result<CostCeiling, Failure> {
-    let runtime = project::runtime(library, typed)?.for_module(&module.manifest.name).planned().build()?;
+    let runtime =
+        project::runtime(library, typed)?.for_module(&module.manifest.name).for_estimates().build()?;
     cost::ceiling(&runtime.host(), module, &runtime.run_options(), input_bytes)
 }
 
 /// Prints the ceiling.
 pub(super) fn show(ceiling: &CostCeiling, printer: &Printer) {
-    printer.out(format!("\n{HEAD}at most{HEAD:#}"));
+    printer.print_line(format!("\n{HEAD}at most{HEAD:#}"));
     let heads = ["MODULE", "CALLS", "TOKENS IN", "OUT", "COST"];
     let mut table =
-        TextTable::new(heads).right(&[1, 2, 3, 4]).indented(2).with(ceiling.parts.iter().map(cells));
+        TextTable::new(heads).right(&[1, 2, 3, 4]).indent(2).with(ceiling.parts.iter().map(cells));
     let sum =
         |of: fn(&PartCost) -> u64| ceiling.parts.iter().map(of).fold(0, u64::saturating_add).to_string();
     if ceiling.parts.len() > 1 {
@@ -40,7 +41,7 @@ pub(super) fn show(ceiling: &CostCeiling, printer: &Printer) {
         table.push(vec!["all".to_owned(), ceiling.calls.to_string(), read, written, dollars(ceiling.cost)]);
     }
     printer.table(&table);
-    let bytes = counted(ceiling.input_bytes, "byte");
+    let bytes = count_text(ceiling.input_bytes, "byte");
     printer.notice(format!("{FAINT}for an input of {bytes}; `--input-bytes` changes it{FAINT:#}"));
 }
 

@@ -25,7 +25,7 @@ pub fn prices(args: &PricesArgs, printer: &Printer) -> Exit {
         Ok(table) => table,
         Err(failure) => return fail(&failure, printer),
     };
-    let rows = chosen(&table, args.filter.as_deref().unwrap_or_default());
+    let rows = matching_rows(&table, args.filter.as_deref().unwrap_or_default());
     if args.json {
         printer.json(
             &json!({ "currency": "USD", "per_tokens": 1_000_000, "as_of": table.as_of, "models": rows }),
@@ -33,7 +33,7 @@ pub fn prices(args: &PricesArgs, printer: &Printer) -> Exit {
         return Exit::Good;
     }
     let heads = ["MODEL", "INPUT", "OUTPUT", "FROM CACHE", "INTO CACHE", "AS OF"];
-    let shown = TextTable::new(heads).right(&[1, 2, 3, 4]).without(&[4, 3, 5]);
+    let shown = TextTable::new(heads).right(&[1, 2, 3, 4]).optional_columns(&[4, 3, 5]);
     printer.table(&shown.with(rows.iter().map(cells)));
     printer.notice(format!(
         "{FAINT}in US dollars per million tokens; models on this machine cost nothing{FAINT:#}"
@@ -45,7 +45,7 @@ pub fn prices(args: &PricesArgs, printer: &Printer) -> Exit {
     Exit::Good
 }
 
-fn chosen<'t>(table: &'t PriceTable, filter: &str) -> Vec<PriceRow<'t>> {
+fn matching_rows<'t>(table: &'t PriceTable, filter: &str) -> Vec<PriceRow<'t>> {
     table.rows().into_iter().filter(|row| row.model.contains(filter)).collect()
 }
 

@@ -53,7 +53,7 @@ pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
         let sanitiser = settings::sanitiser(&config);
         let memory = RunContext::new(store.as_deref(), &clock, &options).with_sanitiser(sanitiser);
         let calls = preview_calls(library, &module, &given, enforcement, Some(&memory))?;
-        Ok((module.stands_alone(), calls))
+        Ok((module.is_standalone(), calls))
     });
     let (stands_alone, calls) = match built {
         Ok(built) => built,
@@ -62,7 +62,7 @@ pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
     let only = calls.first().filter(|_| stands_alone).map(|call| &call.prompt);
     if let Some(PreviewedPrompt::Known(preview)) = only {
         if args.json {
-            printer.json(&Value::Object(written(preview)));
+            printer.json(&Value::Object(prompt_members(preview)));
         } else {
             show(preview, printer);
         }
@@ -97,7 +97,7 @@ pub fn prompt(args: &PromptArgs, library: &Library, printer: &Printer) -> Exit {
 /// A call for programs.
 fn call(call: &PreviewedCall) -> Value {
     let mut members = match &call.prompt {
-        PreviewedPrompt::Known(preview) => written(preview),
+        PreviewedPrompt::Known(preview) => prompt_members(preview),
         PreviewedPrompt::WaitsFor(names) => Map::from_iter([("waits_for".to_owned(), json!(names))]),
         PreviewedPrompt::NotSent(why) => Map::from_iter([("not_sent".to_owned(), json!(why))]),
         _ => Map::new(),
@@ -107,7 +107,7 @@ fn call(call: &PreviewedCall) -> Value {
 }
 
 /// A prompt for programs.
-fn written(preview: &Preview) -> Map<String, Value> {
+fn prompt_members(preview: &Preview) -> Map<String, Value> {
     let turn = |example: &Example| json!({ "input": example.input, "answer": example.answer });
     let examples: Vec<Value> = preview.examples.iter().map(turn).collect();
     Map::from_iter([
@@ -121,13 +121,13 @@ fn written(preview: &Preview) -> Map<String, Value> {
 /// A prompt for people.
 fn show(preview: &Preview, printer: &Printer) {
     printer.err(format!("{HEAD}instructions{HEAD:#}"));
-    printer.out(preview.instructions.trim_end());
+    printer.print_line(preview.instructions.trim_end());
     for (index, example) in preview.examples.iter().enumerate() {
         printer.err(format!("\n{HEAD}example {}{HEAD:#}", index + 1));
-        printer.out(example.input.trim_end());
-        printer.out(&example.answer);
+        printer.print_line(example.input.trim_end());
+        printer.print_line(&example.answer);
     }
     printer.err(format!("\n{HEAD}input{HEAD:#}"));
-    printer.out(preview.input.trim_end());
+    printer.print_line(preview.input.trim_end());
     printer.err(format!("\n{FAINT}about {} tokens{FAINT:#}", preview.estimated_tokens));
 }

@@ -54,7 +54,7 @@ pub fn publish(args: &PublishArgs, library: &Library, printer: &Printer) -> Exit
                     package.name(),
                     package.version()
                 ));
-                printer.out(&pinned);
+                printer.print_line(&pinned);
             }
             Exit::Good
         }
@@ -88,7 +88,7 @@ fn send(args: &PublishArgs, library: &Library) -> Result<(Package, String, Strin
             Ok::<(), PackageError>(())
         })?;
     }
-    let pinned = PackageSource::Oci(reference.pinned(&digest)).to_string();
+    let pinned = PackageSource::Oci(reference.with_digest(&digest)).to_string();
     Ok((package, PackageSource::Oci(reference).to_string(), pinned))
 }
 

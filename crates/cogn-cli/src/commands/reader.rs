@@ -12,10 +12,10 @@ use crate::printer::{Printer, StdoutLoss};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Resolves when stdout has no reader any more.
-pub(super) async fn gone(printer: &Printer) {
-    while printer.lost() != Some(&StdoutLoss::Reader) {
+pub(super) async fn reader_gone(printer: &Printer) {
+    while printer.stdout_loss() != Some(&StdoutLoss::Reader) {
         if platform::stdout_hung_up() {
-            printer.reader_left();
+            printer.note_reader_left();
             return;
         }
         tokio::time::sleep(LOOK).await;
@@ -23,7 +23,7 @@ pub(super) async fn gone(printer: &Printer) {
 }
 
 /// Returns the reason for the cancellation.
-pub(super) fn unheard() -> Failure {
-    Failure::cancelled("the run was cancelled: the reader closed stdout")
+pub(super) fn reader_gone_failure() -> Failure {
+    Failure::cancellation("the run was cancelled: the reader closed stdout")
         .suggest("Read stdout to its end, or name a file with `--output`")
 }

@@ -59,7 +59,7 @@ pub fn registry(args: &RegistryArgs, printer: &Printer) -> Exit {
             counted(built.packages, "package"),
             counted(built.versions, "version"),
         ));
-        printer.out(args.folder.join("index.json").display().to_string());
+        printer.print_line(args.folder.join("index.json").display().to_string());
     }
     Exit::Good
 }

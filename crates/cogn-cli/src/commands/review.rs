@@ -23,7 +23,7 @@ mod tables;
 
 use crate::args::candidates;
 use crate::args::input::read_text;
-use crate::figures::counted;
+use crate::figures::count_text;
 use crate::printer::{Exit, FAINT, GOOD, Printer, plain};
 use crate::{platform, project};
 
@@ -182,7 +182,7 @@ fn unreadable(reason: String) -> Failure {
         .suggest("Check owner, permissions and locks of the database; `cogn doctor` shows its path")
 }
 
-fn unknown(id: &str) -> Failure {
+fn unknown_review(id: &str) -> Failure {
     Failure::new(ErrorCode::InvalidReference, format!("unknown review: `{}`", plain(id)))
         .suggest("`cogn review list` shows the numbers")
 }
@@ -205,9 +205,9 @@ fn list(
     } else if reviews.is_empty() {
         printer.err(if args.decided { "no decisions yet" } else { "no run waits for review" });
     } else {
-        printer.table(&if args.decided { tables::decided(&reviews) } else { tables::open(&reviews) });
+        printer.table(&if args.decided { tables::decided_table(&reviews) } else { tables::open(&reviews) });
         if open > reviews.len() as u64 || args.decided {
-            printer.notice(format!("{FAINT}{} wait for review in total{FAINT:#}", counted(open, "run")));
+            printer.notice(format!("{FAINT}{} wait for review in total{FAINT:#}", count_text(open, "run")));
         }
     }
     Ok(Exit::Good)
@@ -215,7 +215,7 @@ fn list(
 
 fn find(id: &str, review_queue: Option<&dyn ReviewQueue>) -> Result<Review, Failure> {
     let found = review_queue.map(|review_queue| review_queue.get(id)).transpose().map_err(unreadable)?;
-    found.flatten().ok_or_else(|| unknown(id))
+    found.flatten().ok_or_else(|| unknown_review(id))
 }
 
 fn show(
@@ -227,7 +227,7 @@ fn show(
     if args.json {
         printer.json(&review);
     } else {
-        tables::whole(&review, printer);
+        tables::print_review(&review, printer);
     }
     Ok(Exit::Good)
 }
@@ -257,7 +257,7 @@ fn decide(
     review_queue: Option<&dyn ReviewQueue>,
     printer: &Printer,
 ) -> Result<(), Failure> {
-    let review_queue = review_queue.ok_or_else(|| unknown(id))?;
+    let review_queue = review_queue.ok_or_else(|| unknown_review(id))?;
     let by = how.by.clone().or_else(|| environment(env_vars::USER));
     let decision =
         NewDecision { verdict, reason: how.reason.clone(), data, by, key: None, at: SystemTime::now() };
@@ -272,13 +272,13 @@ fn decide(
         Some(by) => format!(" {FAINT}(before, by {}){FAINT:#}", plain(by)),
         None => format!(" {FAINT}(before){FAINT:#}"),
     };
-    printer.out(format!("{GOOD}{}{GOOD:#} {}{before}", verdict.past(), review.id));
+    printer.print_line(format!("{GOOD}{}{GOOD:#} {}{before}", verdict.past_participle(), review.id));
     Ok(())
 }
 
 fn refusal(id: &str, error: &ReviewError) -> Failure {
     match error {
-        ReviewError::Unknown => unknown(id),
+        ReviewError::Unknown => unknown_review(id),
         ReviewError::Conflict(_) => Failure::new(ErrorCode::InvalidReference, plain(&error.to_string()))
             .suggest(format!("`cogn review show {}` shows the decision; the first one applies", plain(id))),
         ReviewError::Invalid(_) => Failure::new(ErrorCode::InvalidInput, error.to_string()),
@@ -293,12 +293,12 @@ fn correct(
     printer: &Printer,
 ) -> Result<Exit, Failure> {
     let review = find(&args.id, review_queue)?;
-    let data = Value::Object(corrected(args, &review)?);
+    let data = Value::Object(correct_data(args, &review)?);
     // A missing module cannot be used to check the correction.
     if let Ok(module) = library.module(&review.module) {
         let found = review.correction_faults(&module, &data);
         if !found.is_empty() {
-            let failure = Failure::of_violations(ErrorCode::InvalidInput, &found);
+            let failure = Failure::from_violations(ErrorCode::InvalidInput, &found);
             return Err(failure.suggest("A correction must be a valid answer of the module"));
         }
     }
@@ -307,7 +307,7 @@ fn correct(
 }
 
 /// Returns the correct `data`: the typed object, or typed members merged over the answer.
-fn corrected(args: &CorrectArgs, review: &Review) -> Result<Map<String, Value>, Failure> {
+fn correct_data(args: &CorrectArgs, review: &Review) -> Result<Map<String, Value>, Failure> {
     let invalid = |why: String| Failure::new(ErrorCode::InvalidInput, why);
     let text = match (&args.data, &args.file) {
         (Some(text), _) => Some(text.clone()),
@@ -352,14 +352,14 @@ fn export(
     let module = args.module.as_deref();
     if let Some(path) = args.output.as_deref().filter(|path| *path != Path::new("-")) {
         let count = export_to(path, review_queue, form, module)?;
-        printer.err(format!("{} written to `{}`", counted(count, "line"), path.display()));
+        printer.err(format!("{} written to `{}`", count_text(count, "line"), path.display()));
         return Ok(Exit::Good);
     }
     let mut any = false;
     let mut take = |line: Value| {
         any = true;
-        printer.out(line.to_string());
-        printer.lost().is_none()
+        printer.print_line(line.to_string());
+        printer.stdout_loss().is_none()
     };
     review_queue.export(form, module, &mut take).map_err(unreadable)?;
     if !any {

@@ -229,11 +229,11 @@ fn as_text(args: &RunArgs, envelope: &Envelope) -> String {
 fn show(args: &RunArgs, form: EnvelopeForm, (envelope, text): (&Envelope, &str), printer: &Printer) {
     if form == EnvelopeForm::Card {
         for line in view::card(&args.module, envelope, printer.width()) {
-            printer.out(line);
+            printer.print_line(line);
         }
     } else {
         printer.json_text(text);
-        if printer.for_people() && embedded_model::answered(envelope) {
+        if printer.for_people() && embedded_model::has_embedded_answer(envelope) {
             printer.err(format!("{FAINT}{}{FAINT:#}", embedded_model::HONESTY));
         }
     }
@@ -299,7 +299,7 @@ fn explain_choices(args: &RunArgs, library: &Library, settings: &Settings) {
         Printer.detail("model", model);
     }
     if let Some(store) = &settings.store {
-        Printer.detail("recorded in", cognitive_store::Store::shown(store).display());
+        Printer.detail("recorded in", cognitive_store::Store::display_path(store).display());
     }
 }
 
@@ -340,7 +340,7 @@ fn options(args: &RunArgs, runtime: &Runtime) -> RunOptions {
     let settings = runtime.settings();
     let mut asked = settings.asked;
     asked.enforcement = args.no_validate.then_some(Enforcement::EnvelopeOnly);
-    if args.stream.is_some() && asked.over(settings.general).timeout.is_none() {
+    if args.stream.is_some() && asked.or(settings.general).timeout.is_none() {
         asked.timeout = Some(stream::MAX_STREAM);
     }
     let mut options = caller(args).with_settings(asked).with_warnings(runtime.run_options().warnings);
@@ -369,7 +369,7 @@ fn execute(
         let cancelled = Cell::new(None);
         let stop = async {
             tokio::select! {
-                () = reader::gone(printer), if answer_reader(args) == AnswerReader::Stdout => reader::unheard(),
+                () = reader::reader_gone(printer), if answer_reader(args) == AnswerReader::Stdout => reader::reader_gone_failure(),
                 signal = platform::stop_signal() => {
                     cancelled.set(Some(signal));
                     signal.failure()

@@ -27,7 +27,7 @@ pub fn schema(args: &SchemaArgs, printer: &Printer) -> Exit {
     match editor_schemas::write(folder) {
         Ok(written) => {
             for file in &written {
-                printer.out(file.display().to_string());
+                printer.print_line(file.display().to_string());
             }
             Exit::Good
         }

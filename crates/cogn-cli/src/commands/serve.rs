@@ -12,7 +12,7 @@ use cognitive_contract::{Capabilities, ErrorCode, Failure};
 use cognitive_http::config::{AccessLog, DEFAULT_RUNS_PER_MINUTE, ModuleFilter, ToolSurface};
 use cognitive_http::{AccessRecord, App, ServerConfig};
 use cognitive_library::find::ModuleOrigin;
-use cognitive_library::{Library, ModuleCache, bundled};
+use cognitive_library::{Library, ModuleCache, bundled_modules};
 use cognitive_setup::collector::Collector;
 use cognitive_setup::serve_config::ServeConfig;
 use cognitive_setup::stores::Stores;
@@ -69,11 +69,10 @@ pub(super) fn serve_then(
 ) -> Exit {
     process_limits::take_limits_as_errors();
     // A log that is read by a program has only JSON lines, warnings and errors included.
-    let is_log = Chatter::of_this_process() != Chatter::Quiet && !Printer.for_people();
-    printer.log_as_json(is_log && args.typed().access_log != Some(false));
+    let is_log = Chatter::for_process() != Chatter::Quiet && !Printer.for_people();
+    printer.log_as_json(is_log && args.typed_config().access_log != Some(false));
     let prepared = prepare(args, library, printer).and_then(|prepared| {
-        let is_silent =
-            prepared.serve.access_log == Some(false) || Chatter::of_this_process() == Chatter::Quiet;
+        let is_silent = prepared.serve.access_log == Some(false) || Chatter::for_process() == Chatter::Quiet;
         printer.log_as_json(is_log && !is_silent);
         let log = if is_silent { None } else { Some(start_log()?) };
         Ok((prepared, log))
@@ -136,12 +135,12 @@ pub(super) fn serve_then(
 /// Health check: good if a server that was started with the same settings accepts work.
 fn check(args: &ServeArgs, printer: &Printer) -> Exit {
     let decided = project::config()
-        .and_then(|file| ServeConfig::decide(args.typed(), &file.serve, &wiring::environment));
+        .and_then(|file| ServeConfig::decide(args.typed_config(), &file.serve, &wiring::environment));
     let address = match decided {
         Ok(serve) => address(&serve),
         Err(failure) => return fail(&failure, printer),
     };
-    match cognitive_http::ask_ready(address) {
+    match cognitive_http::check_ready(address) {
         Ok(()) => {
             printer.err("ready");
             Exit::Good
@@ -183,7 +182,7 @@ async fn listen(
     let sending = collector.map(Collector::start);
     tokio::select! {
         () = cognitive_http::serve(app, listener, stop) => {}
-        () = allocator::give_back() => {}
+        () = allocator::release_memory() => {}
     }
     if let Some(sending) = sending {
         sending.stop().await;
@@ -195,7 +194,7 @@ async fn listen(
 /// valid after a mistake.
 fn reload(app: &App, args: &ServeArgs, before: &ServeConfig, printer: &Printer) {
     let decided = project::config()
-        .and_then(|file| ServeConfig::decide(args.typed(), &file.serve, &wiring::environment));
+        .and_then(|file| ServeConfig::decide(args.typed_config(), &file.serve, &wiring::environment));
     let serve = match &decided {
         Ok(serve) => {
             let (rate, streams) = client_limits(serve);
@@ -229,9 +228,10 @@ struct ServeParts {
 
 fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<ServeParts, Failure> {
     let file = project::config()?;
-    let serve = ServeConfig::decide(args.typed(), &file.serve, &wiring::environment)?;
-    let modules = ModuleCache::new(library.clone()).looking_every(LOOK);
-    let builder = project::runtime(library, &args.provider)?.module_source(modules).audited(!args.no_audit);
+    let serve = ServeConfig::decide(args.typed_config(), &file.serve, &wiring::environment)?;
+    let modules = ModuleCache::new(library.clone()).with_check_interval(LOOK);
+    let builder =
+        project::runtime(library, &args.provider)?.module_source(modules).with_audit(!args.no_audit);
     let settings = builder.settings()?;
     let mut config = ServerConfig::default();
     config.keys = server_keys::keys(&serve, printer)?;
@@ -241,7 +241,7 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<Ser
         return Err(Failure::new(ErrorCode::PermissionDenied, message)
             .suggest("Set `COGNITIVE_API_KEY` or name a file with `--keys`, or listen on 127.0.0.1"));
     }
-    config.offers = offered(&serve, library)?;
+    config.offers = offered_modules(&serve, library)?;
     config.tools = serve.tools.as_deref().map_or_else(ToolSurface::default, ToolSurface::from);
     let validated = library.clone();
     config.findings = Some(Arc::new(move |name: &str| validate::findings(&validated, name)));
@@ -251,14 +251,14 @@ fn prepare(args: &ServeArgs, library: &Library, printer: &Printer) -> Result<Ser
     studio_parts::add(&mut config, &serve, (&settings, &typed, &file), library, printer)?;
     let uploads = media::uploads(&settings.media, wiring::home())?;
     if let Some(uploads) = uploads.as_ref().filter(|_| serve.shared.is_some()) {
-        uploads.mention_others();
+        uploads.note_other_servers();
     }
     let known = Capabilities::default().supported_transports;
     let transports = transports(known, serve.transports.as_deref())?;
     let screen = TerminalProgress::new(printer, false);
     let runtime = builder
         .uploads(uploads.clone())
-        .stores_by(|settings| Ok((Stores::of_server(settings, |reason| Printer.alarm(&reason))?, None)))
+        .stores_by(|settings| Ok((Stores::open_for_server(settings, |reason| Printer.alarm(&reason))?, None)))
         .tune(move |host| host.capabilities.supported_transports.clone_from(&transports))
         .build_with(Some(screen.download()))?
         .usable()?;
@@ -300,7 +300,7 @@ fn limit(config: &mut ServerConfig, serve: &ServeConfig, printer: &Printer) -> R
 fn transports(mut known: Vec<String>, named: Option<&[String]>) -> Result<Vec<String>, Failure> {
     let Some(named) = named else { return Ok(known) };
     if let Some(other) = named.iter().find(|word| !known.contains(word)) {
-        let failure = Failure::misconfigured(format!("unknown transport in `serve.transports`: `{other}`"));
+        let failure = Failure::config_fault(format!("unknown transport in `serve.transports`: `{other}`"));
         return Err(failure.suggest(format!("Use one of: {}", known.join(", "))));
     }
     known.retain(|word| named.contains(word));
@@ -308,7 +308,7 @@ fn transports(mut known: Vec<String>, named: Option<&[String]>) -> Result<Vec<St
 }
 
 /// Returns the offered modules: the named ones, which must exist, or all, or all user modules.
-fn offered(serve: &ServeConfig, library: &Library) -> Result<Option<ModuleFilter>, Failure> {
+fn offered_modules(serve: &ServeConfig, library: &Library) -> Result<Option<ModuleFilter>, Failure> {
     if let Some(names) = &serve.modules {
         for name in names {
             library.find(name)?;
@@ -322,7 +322,7 @@ fn offered(serve: &ServeConfig, library: &Library) -> Result<Option<ModuleFilter
     let library = library.clone();
     // Only names of bundled modules need a lookup, because a user module may shadow them.
     Ok(Some(Arc::new(move |name: &str| {
-        !bundled::names().any(|known| known == name)
+        !bundled_modules::names().any(|known| known == name)
             || library.find(name).is_ok_and(|found| found.origin != ModuleOrigin::Bundled)
     })))
 }

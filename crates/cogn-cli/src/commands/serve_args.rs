@@ -100,7 +100,7 @@ impl Transport {
 
 impl ServeArgs {
     /// Returns the typed flags as a configuration.
-    pub(super) fn typed(&self) -> ServeConfig {
+    pub(super) fn typed_config(&self) -> ServeConfig {
         let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
         let transports: Vec<String> = self.transport.iter().map(|way| way.word().to_owned()).collect();
         ServeConfig {

@@ -19,8 +19,7 @@ pub(super) fn keys(config: &ServeConfig, printer: &Printer) -> Result<Vec<ApiKey
         let variable = said.variable();
         let key = wiring::environment(variable).ok_or_else(|| {
             let message = format!("`serve.keys.{name}` names a variable that is not set: `{variable}`");
-            Failure::misconfigured(message)
-                .suggest(format!("Set `{variable}` to the key, or remove the line"))
+            Failure::config_fault(message).suggest(format!("Set `{variable}` to the key, or remove the line"))
         })?;
         let roles = said.roles().map(|words| roles(name, words)).transpose()?;
         keys.push(with_roles(key_named(name, &key)?, roles));

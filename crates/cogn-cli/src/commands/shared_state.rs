@@ -19,7 +19,7 @@ const OFTEN: Duration = Duration::from_secs(10);
 pub(super) async fn connect(address: &str) -> Result<Arc<dyn SharedState>, Failure> {
     let password = wiring::environment(env_vars::SERVE_SHARED_PASSWORD);
     let state = RedisState::connect(address, password.as_deref()).await.map_err(|reason| {
-        Failure::misconfigured(format!("cannot use the shared state: {reason}"))
+        Failure::config_fault(format!("cannot use the shared state: {reason}"))
             .suggest("Check `--shared`, or remove it to run a single server")
     })?;
     Ok(Arc::new(state))

@@ -83,7 +83,7 @@ fn make_keys(file: &Path) -> Result<SignReport, PackageError> {
 fn sign_file(archive: &Path, key: &Path) -> Result<SignReport, PackageError> {
     let bytes = read_archive(archive)?;
     // Refuses to sign a package that could not be installed.
-    let package = Package::of_archive(bytes, None)?;
+    let package = Package::from_archive(bytes, None)?;
     let signature = signature_of(&package, key)?;
     let file = PathBuf::from(format!("{}.minisig", archive.display()));
     out_file::write(&file, signature.as_bytes()).map_err(PackageError::io("write", &file))?;

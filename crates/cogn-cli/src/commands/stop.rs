@@ -13,7 +13,7 @@ impl StopSignal {
             Self::Terminate => "the run was cancelled: the process received a termination signal",
             Self::Hangup => "the run was cancelled: its terminal was closed",
         };
-        Failure::cancelled(message).suggest("Run it again")
+        Failure::cancellation(message).suggest("Run it again")
     }
 
     /// Returns the exit code, as shells report it.

@@ -9,7 +9,7 @@ use cognitive_store::{Store, StoreCopy, StoreError, StoreOptions, Verification};
 use serde_json::json;
 
 use super::fail;
-use crate::figures::counted;
+use crate::figures::count_text;
 use crate::printer::{Exit, Printer};
 use crate::text_table::TextTable;
 
@@ -60,11 +60,13 @@ pub fn store(
     printer: &Printer,
 ) -> Exit {
     match &args.command {
-        StoreCommand::Copy(args) => ended(copy(args).map(|copy| show(&copy, args.json, printer)), printer),
+        StoreCommand::Copy(args) => {
+            exit_code(copy(args).map(|copy| show(&copy, args.json, printer)), printer)
+        }
         StoreCommand::Backup(args) => {
             let back_up = |from: &Path| {
                 let done = back_up(args, from).and_then(|found| show_backup(args, &found, printer));
-                ended(done, printer)
+                exit_code(done, printer)
             };
             match args.from.as_deref().map(place) {
                 None => configured(&back_up),
@@ -75,7 +77,7 @@ pub fn store(
     }
 }
 
-fn ended(done: Result<(), Failure>, printer: &Printer) -> Exit {
+fn exit_code(done: Result<(), Failure>, printer: &Printer) -> Exit {
     match done {
         Ok(()) => Exit::Good,
         Err(failure) => fail(&failure, printer),
@@ -83,13 +85,13 @@ fn ended(done: Result<(), Failure>, printer: &Printer) -> Exit {
 }
 
 fn back_up(args: &BackupArgs, from: &Path) -> Result<Verification, Failure> {
-    let store = existing_store(from, StoreOptions::default()).map_err(|error| said(&error))?;
+    let store = existing_store(from, StoreOptions::default()).map_err(|error| store_failure(&error))?;
     let store = store.ok_or_else(|| {
-        let from = Store::shown(from);
-        Failure::misconfigured(format!("no such store: `{}`", from.display()))
+        let from = Store::display_path(from);
+        Failure::config_fault(format!("no such store: `{}`", from.display()))
             .suggest("Run a module first, or name a store with `--from sqlite:PATH`")
     })?;
-    store.back_up(&args.file).map_err(|error| said(&error))
+    store.back_up(&args.file).map_err(|error| store_failure(&error))
 }
 
 fn show_backup(args: &BackupArgs, found: &Verification, printer: &Printer) -> Result<(), Failure> {
@@ -98,13 +100,13 @@ fn show_backup(args: &BackupArgs, found: &Verification, printer: &Printer) -> Re
         printer.json(&json!({ "ok": found.is_whole(), "file": args.file, "verification": found }));
     } else {
         let [records, chains] =
-            [(found.records, "record"), (found.chains, "chain")].map(|(count, word)| counted(count, word));
-        printer.out(format!("{file}: {records} in {chains}"));
+            [(found.records, "record"), (found.chains, "chain")].map(|(count, word)| count_text(count, word));
+        printer.print_line(format!("{file}: {records} in {chains}"));
     }
     match found.breaches.first() {
         None => Ok(()),
         // The backup is complete, and as broken as its store.
-        Some(breach) => Err(Failure::misconfigured(format!("the store does not verify: {breach}"))
+        Some(breach) => Err(Failure::config_fault(format!("the store does not verify: {breach}"))
             .suggest("See `cogn audit verify`")),
     }
 }
@@ -112,19 +114,19 @@ fn show_backup(args: &BackupArgs, found: &Verification, printer: &Printer) -> Re
 fn copy(args: &CopyArgs) -> Result<StoreCopy, Failure> {
     let (from, to) = (place(&args.from)?, place(&args.to)?);
     if from == to {
-        return Err(Failure::misconfigured("cannot copy a store to itself".to_owned())
+        return Err(Failure::config_fault("cannot copy a store to itself".to_owned())
             .suggest("Name another destination"));
     }
-    let source = existing_store(&from, StoreOptions::default()).map_err(|error| said(&error))?;
+    let source = existing_store(&from, StoreOptions::default()).map_err(|error| store_failure(&error))?;
     let source = source.ok_or_else(|| {
-        Failure::misconfigured(format!("no such store: `{}`", args.from)).suggest("Name the file of a store")
+        Failure::config_fault(format!("no such store: `{}`", args.from)).suggest("Name the file of a store")
     })?;
-    let target = open_store(&to, StoreOptions::default()).map_err(|error| said(&error))?;
-    source.copy_into(&target).map_err(|error| said(&error))
+    let target = open_store(&to, StoreOptions::default()).map_err(|error| store_failure(&error))?;
+    source.copy_into(&target).map_err(|error| store_failure(&error))
 }
 
-fn said(error: &StoreError) -> Failure {
-    let failure = Failure::misconfigured(error.to_string());
+fn store_failure(error: &StoreError) -> Failure {
+    let failure = Failure::config_fault(error.to_string());
     match error.hint() {
         Some(hint) => failure.suggest(hint),
         None => failure,
@@ -142,7 +144,7 @@ fn place(text: &str) -> Result<PathBuf, Failure> {
     if Store::is_server(address.as_ref()) {
         return Ok(address.into());
     }
-    Err(Failure::misconfigured("a store must be `sqlite:PATH` or `postgres://USER@HOST/DATABASE`".to_owned())
+    Err(Failure::config_fault("a store must be `sqlite:PATH` or `postgres://USER@HOST/DATABASE`".to_owned())
         .suggest("Write the kind of store before the path"))
 }
 

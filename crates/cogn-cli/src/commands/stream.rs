@@ -66,7 +66,7 @@ pub(super) fn run(
 ) -> (Envelope, Option<StopSignal>, Option<Trace>) {
     let clock = StreamClock::new();
     let show = |chunk: Chunk| {
-        clock.sent();
+        clock.mark_sent();
         match form {
             StreamForm::Ndjson => printer.line(&serde_json::to_string(&chunk).unwrap_or_default()),
             StreamForm::Text => show_text(&chunk, printer),
@@ -81,9 +81,9 @@ pub(super) fn run(
         StreamForm::Ndjson if whole => printer.line(&serde_json::to_string(&envelope).unwrap_or_default()),
         StreamForm::Ndjson => {}
         StreamForm::Text => {
-            printer.out("\n");
+            printer.print_line("\n");
             for line in view::after_rationale(module, &envelope, printer.width()) {
-                printer.out(line);
+                printer.print_line(line);
             }
         }
     }
@@ -113,7 +113,7 @@ fn execute(
         let stop = async {
             tokio::select! {
                 failure = overdue(clock, LIMITS, beat) => failure,
-                () = reader::gone(printer), if answer_reader == AnswerReader::Stdout => reader::unheard(),
+                () = reader::reader_gone(printer), if answer_reader == AnswerReader::Stdout => reader::reader_gone_failure(),
                 signal = platform::stop_signal() => {
                     cancelled.set(Some(signal));
                     signal.failure()
@@ -160,7 +160,7 @@ impl StreamClock {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn sent(&self) {
+    fn mark_sent(&self) {
         self.sent.store(self.now(), Ordering::Relaxed);
         self.open.store(true, Ordering::Relaxed);
     }
@@ -188,7 +188,7 @@ impl StreamClock {
     fn beat_is_due(&self, limits: StreamLimits) -> bool {
         let due = self.open.load(Ordering::Relaxed) && self.since(&self.sent) >= limits.heartbeat;
         if due {
-            self.sent();
+            self.mark_sent();
         }
         due
     }
@@ -239,7 +239,7 @@ mod tests {
         runtime.block_on(async {
             let clock = StreamClock::new();
             if opened {
-                clock.sent();
+                clock.mark_sent();
             }
             let mut beats = 0;
             let failure = overdue(&clock, limits, || beats += 1).await;

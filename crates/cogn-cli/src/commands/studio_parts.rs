@@ -38,9 +38,9 @@ pub(super) fn add(
     });
     config.models = lazy.collect();
     let module_editor = FolderEditor::new(library.clone())
-        .editing(serve.edit.as_deref().unwrap_or_default())?
+        .with_editable(serve.edit.as_deref().unwrap_or_default())?
         .reading(Arc::new(GoldenExpectations))
-        .remembering(Arc::new(GitPast));
+        .with_history(Arc::new(GitPast));
     let module_editor = Arc::new(module_editor);
     config.cases = Some(Arc::new(FolderCases::new(Arc::clone(&module_editor))));
     config.module_editor = Some(module_editor);

@@ -120,11 +120,11 @@ fn once(args: &TestArgs, library: &Library, printer: &Printer) -> Exit {
         printer.json(&report.to_value());
     } else {
         let look = ReportLook {
-            verbose: Chatter::of_this_process() == Chatter::Verbose,
+            verbose: Chatter::for_process() == Chatter::Verbose,
             signs: printer.is_read_by_people(),
         };
         for line in test_report::lines(&report, look) {
-            printer.out(line);
+            printer.print_line(line);
         }
     }
     // The changes are printed before they are written.
@@ -176,7 +176,7 @@ fn run(args: &TestArgs, subjects: &[TestedFolder], options: GoldenOptions) -> Re
         tokio::select! {
             report = golden::run(subjects, &options, Some(host)) => report,
             _ = tokio::signal::ctrl_c() => {
-                Err(Failure::cancelled("the tests were cancelled by the user"))
+                Err(Failure::cancellation("the tests were cancelled by the user"))
             }
         }
     })
@@ -206,7 +206,11 @@ fn subjects(names: &[String], library: &Library) -> (Vec<TestedFolder>, Vec<Modu
     for name in names {
         match library.find(name) {
             Ok(found) => subjects.push(TestedFolder {
-                name: if found.origin == ModuleOrigin::Path { shown(name, library) } else { found.name },
+                name: if found.origin == ModuleOrigin::Path {
+                    folder_label(name, library)
+                } else {
+                    found.name
+                },
                 folder: found.folder,
             }),
             Err(failure) => missing.push(ModuleReport::unusable(name, String::new(), &failure)),
@@ -216,7 +220,7 @@ fn subjects(names: &[String], library: &Library) -> (Vec<TestedFolder>, Vec<Modu
 }
 
 /// Returns the name of a folder in the library, or the path as typed.
-fn shown(path: &str, library: &Library) -> String {
+fn folder_label(path: &str, library: &Library) -> String {
     let known = library.list().into_iter().find(|found| found.folder.display() == path);
     known.map_or_else(|| path.to_owned(), |found| found.name)
 }

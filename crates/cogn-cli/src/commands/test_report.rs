@@ -1,7 +1,7 @@
 //! Formats test results for users: a line per case, its differences, and a summary.
 //! Prints nothing. Untrusted text is stripped of terminal control characters.
 
-use cognitive_contract::text::written_out as plain;
+use cognitive_contract::text::escape_controls as plain;
 use cognitive_testing::golden::{
     AcceptedExpectation, Coverage, CoverageShare, GoldenReport, GoldenResult, GoldenStatus, ModuleReport,
     ModuleTrouble,
@@ -107,7 +107,7 @@ impl Show {
         if let Some(hint) = case.hint() {
             self.hint(hint);
         }
-        if self.look.verbose && !case.passed() {
+        if self.look.verbose && !case.has_passed() {
             self.envelope(case);
         }
     }
@@ -153,7 +153,7 @@ impl Show {
     }
 
     fn coverage(&mut self, coverage: &Coverage) {
-        let share = |share: &CoverageShare| format!("{}/{}", share.exercised(), share.total);
+        let share = |share: &CoverageShare| format!("{}/{}", share.exercised_count(), share.total);
         self.line(format!(
             "  coverage {} %: fields {}, values {}, failure {}",
             coverage.percent(),

@@ -4,7 +4,7 @@
 use cognitive_contract::ports::{Event, EventSink};
 use cognitive_contract::trace::{PartState, Trace};
 
-use crate::figures::{duration, filled};
+use crate::figures::{duration, filled_cells};
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, Printer};
 use crate::text_table::TextTable;
 
@@ -66,7 +66,7 @@ fn waterfall(trace: &Trace, cells: usize) -> TextTable {
     let mut rows = Vec::new();
     let whole = trace.latency_ms.max(f64::MIN_POSITIVE);
     add(&mut rows, trace, &Branch { before: String::new(), below: String::new(), offset: 0.0, whole, cells });
-    TextTable::new(heads).right(&[1, 3, 5]).at_least(1, TIME_WIDTH).without(&[4, 5, 3]).with(rows)
+    TextTable::new(heads).right(&[1, 3, 5]).at_least(1, TIME_WIDTH).optional_columns(&[4, 5, 3]).with(rows)
 }
 
 /// The position of a module in the tree, and the start of its caller's parts.
@@ -94,7 +94,7 @@ fn row(trace: &Trace, branch: &Branch, offset: f64) -> Vec<String> {
     let ran = !matches!(trace.outcome, PartState::Skipped | PartState::Cancelled);
     let (time, bar) = if ran {
         let style = if trace.outcome == PartState::Failed { BAD } else { GOOD };
-        let bar = placed(offset / branch.whole, trace.latency_ms / branch.whole, branch.cells);
+        let bar = bar(offset / branch.whole, trace.latency_ms / branch.whole, branch.cells);
         (duration(trace.latency_ms), format!("{style}{bar}{style:#}"))
     } else {
         ("-".to_owned(), String::new())
@@ -109,9 +109,9 @@ fn row(trace: &Trace, branch: &Branch, offset: f64) -> Vec<String> {
 }
 
 /// Returns a bar with this start and length as shares of the whole; at least one cell, never beyond the end.
-fn placed(start: f64, share: f64, cells: usize) -> String {
-    let length = filled(share, cells).max(1);
-    let before = if start > 0.0 { filled(start, cells).min(cells - length) } else { 0 };
+fn bar(start: f64, share: f64, cells: usize) -> String {
+    let length = filled_cells(share, cells).max(1);
+    let before = if start > 0.0 { filled_cells(start, cells).min(cells - length) } else { 0 };
     format!("{}{}", "·".repeat(before), "█".repeat(length))
 }
 
@@ -147,8 +147,8 @@ mod tests {
             node.started_ms = began;
             node
         };
-        let skipped =
-            Trace::unfinished("leaf", PartState::Skipped).because(Some("`$.x` does not hold".to_owned()));
+        let skipped = Trace::unfinished_trace("leaf", PartState::Skipped)
+            .with_reason(Some("`$.x` does not hold".to_owned()));
         let inner = node("inner", 0.0, 12_000.0).with_parts(vec![skipped]);
         let mut other = node("other", 12_000.0, 12_000.0);
         other.stands_in_for = Some("gone".to_owned());
@@ -176,7 +176,7 @@ mod tests {
         });
         let envelope = Envelope::from_value(envelope).unwrap();
         let because = Some("`$.data.warmth == 'cold'` does not hold".to_owned());
-        let skipped = Trace::unfinished("text-classifier", PartState::Skipped).because(because);
+        let skipped = Trace::unfinished_trace("text-classifier", PartState::Skipped).with_reason(because);
         let greeter = Trace::from_envelope("greeter", "1.0.0", &envelope, part, None);
         let trace = Trace::from_envelope("./visit", "1.0.0", &envelope, whole, None)
             .with_parts(vec![greeter, skipped]);

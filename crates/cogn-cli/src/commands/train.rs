@@ -140,14 +140,14 @@ fn lessons(module: &Module, cases: &[LabelledCase]) -> Result<(Vec<Example>, Vec
                 Failure::new(ErrorCode::InvalidInput, message)
             })?;
         examples = preview.examples;
-        let wanted = wanted(case.expect.written(), module.contract.data().schema());
+        let wanted = trainable_parts(case.expect.source(), module.contract.data().schema());
         lessons.push(TrainingCase { input: preview.input, wanted });
     }
     Ok((examples, lessons))
 }
 
 /// Returns the trainable parts of an expectation: a text, one of several texts, and absence.
-fn wanted(expect: &Value, data: &Value) -> BTreeMap<String, WantedValue> {
+fn trainable_parts(expect: &Value, data: &Value) -> BTreeMap<String, WantedValue> {
     let mut found = BTreeMap::new();
     for (name, value) in expect.as_object().into_iter().flatten() {
         let path = name.strip_prefix("data.").unwrap_or(name);
@@ -288,9 +288,9 @@ fn show(args: &TrainArgs, report: &TrainingReport, path: &Path, printer: &Printe
         table.push(vec![path.clone(), plain(&result.class), cases, right]);
     }
     if !report.classes.is_empty() {
-        printer.out("");
+        printer.print_line("");
         printer.table(&table);
-        printer.out("");
+        printer.print_line("");
     }
     for (path, result) in report.classes.iter().flat_map(|(path, all)| all.iter().map(move |one| (path, one)))
     {
@@ -305,7 +305,7 @@ fn show(args: &TrainArgs, report: &TrainingReport, path: &Path, printer: &Printe
     if report.too_long > 0 {
         printer.warning(&format!("{} cases are too long for the model and were skipped", report.too_long));
     }
-    printer.out(path.display().to_string());
+    printer.print_line(path.display().to_string());
     printer.err(format!("{FAINT}measure it on cases outside the training: `cogn eval`{FAINT:#}"));
     Exit::Good
 }
@@ -321,13 +321,13 @@ mod tests {
         let one = |text: &str| WantedValue::OneOf(vec![text.to_owned()]);
         let written = json!({ "label": "a", "data.found.person": { "$in": ["Ada", "Ada L."] },
             "found.place": { "$absent": true }, "found.count": 3 });
-        let learned = wanted(&written, &data);
+        let learned = trainable_parts(&written, &data);
         assert_eq!(learned["label"], one("a"));
         assert_eq!(learned["found.person"], WantedValue::OneOf(vec!["Ada".to_owned(), "Ada L.".to_owned()]));
         assert_eq!((&learned["found.place"], learned.len()), (&WantedValue::Nothing, 3));
         let exported =
             json!({ "found": { "$exact": { "person": "Ada", "count": 3, "more": { "date": "today" } } } });
-        let learned = wanted(&exported, &data);
+        let learned = trainable_parts(&exported, &data);
         assert_eq!((&learned["found.person"], &learned["found.place"]), (&one("Ada"), &WantedValue::Nothing));
         assert_eq!((&learned["found.more.date"], learned.len()), (&one("today"), 3));
     }

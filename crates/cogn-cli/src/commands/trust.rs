@@ -76,7 +76,7 @@ fn show_and_ask(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
     let home = home()?;
     let project = read(&args.folder(), &home)?;
     let before = project.standing.is_good();
-    let agreed = !before && agreed(args, &project, printer)?;
+    let agreed = !before && confirm(args, &project, printer)?;
     if agreed {
         let mut ledger = Ledger::read(&home).map_err(unusable)?;
         ledger.add(&project.folder, &project.sha256).map_err(unusable)?;
@@ -93,7 +93,7 @@ fn show_and_ask(args: &TrustArgs, printer: &Printer) -> Result<Exit, Failure> {
 }
 
 /// Returns whether the user trusts the file. Its settings were printed before.
-fn agreed(args: &TrustArgs, project: &ProjectFile, printer: &Printer) -> Result<bool, Failure> {
+fn confirm(args: &TrustArgs, project: &ProjectFile, printer: &Printer) -> Result<bool, Failure> {
     if args.json {
         return Ok(args.yes);
     }
@@ -103,7 +103,7 @@ fn agreed(args: &TrustArgs, project: &ProjectFile, printer: &Printer) -> Result<
     }
     if !io::stdin().is_terminal() {
         let message = format!("cannot ask for confirmation without a terminal: `{}`", project.path.display());
-        return Err(Failure::misconfigured(message)
+        return Err(Failure::config_fault(message)
             .suggest("Read the file, then run `cogn trust --yes`; `cogn trust --json` shows what it sets"));
     }
     let _gone_reader_is_fine = write!(anstream::stderr(), "{DOUBT}Trust this file?{DOUBT:#} [y/N] ");
@@ -118,7 +118,7 @@ fn show(project: &ProjectFile, printer: &Printer) {
         let (setting, because) = (&held.setting, held.because);
         vec![format!("{NOTE}{setting}{NOTE:#}"), text(&held.value), format!("{FAINT}{because}{FAINT:#}")]
     });
-    printer.table_err(&TextTable::bare(3).indented(2).with(rows));
+    printer.table_err(&TextTable::without_headings(3).indent(2).with(rows));
     printer.err(format!("\n{FAINT}sha256 {}{FAINT:#}", project.sha256));
 }
 
@@ -196,18 +196,18 @@ fn read(folder: &Path, home: &Path) -> Result<ProjectFile, Failure> {
     let (layers, problems) = Layers::read(folder, Some(home), &Vouching::default(), &wiring::environment);
     problems.into_iter().next().map_or(Ok(()), |problem| Err(unusable(problem)))?;
     layers.project.ok_or_else(|| {
-        Failure::misconfigured(format!("no `{PROJECT_FILE}` in: `{}`", folder.display()))
+        Failure::config_fault(format!("no `{PROJECT_FILE}` in: `{}`", folder.display()))
             .suggest("Your own settings are in `~/.cognitive/config.yaml` and need no trust")
     })
 }
 
 fn home() -> Result<PathBuf, Failure> {
     wiring::home().ok_or_else(|| {
-        Failure::misconfigured("cannot record trust in the home folder: `HOME` is not set")
+        Failure::config_fault("cannot record trust in the home folder: `HOME` is not set")
             .suggest("Set `HOME`, or use `--trust-project` for single commands")
     })
 }
 
 fn unusable(reason: String) -> Failure {
-    Failure::misconfigured(reason).suggest("Correct or remove the file, and run the command again")
+    Failure::config_fault(reason).suggest("Correct or remove the file, and run the command again")
 }

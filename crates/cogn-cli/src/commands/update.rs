@@ -8,7 +8,7 @@ use cognitive_packages::signature::TrustedKey;
 use cognitive_packages::{LockFile, Overwrite, PackageError, PackageSource};
 
 use crate::args::candidates;
-use crate::packages::install::{InstallReport, InstallWay, install, told};
+use crate::packages::install::{InstallReport, InstallWay, install, install_and_report};
 use crate::packages::obtain::Obtainer;
 use crate::packages::{FolderArgs, KeyArgs, ReachArgs, TellArgs};
 use crate::printer::{Exit, Printer};
@@ -37,7 +37,7 @@ pub struct UpdateArgs {
 
 /// Updates the named packages.
 pub fn update(args: &UpdateArgs, library: &Library, printer: &Printer) -> Exit {
-    told(args.tell.json, printer, |reports| update_all(args, library, reports))
+    install_and_report(args.tell.json, printer, |reports| update_all(args, library, reports))
 }
 
 fn update_all(
@@ -46,19 +46,19 @@ fn update_all(
     reports: &mut Vec<InstallReport>,
 ) -> Result<(), PackageError> {
     let (folder, root) = args.folder.folder()?;
-    let locked = folder.locked()?;
+    let locked = folder.load_lock()?;
     let names = if args.all { locked.modules.keys().cloned().collect() } else { args.name.clone() };
     let overwrite = if args.force { Overwrite::Anything } else { Overwrite::Intact };
     let way = InstallWay { overwrite, locked: false, dry_run: args.tell.dry_run };
     let given = args.keys.keys()?;
     for name in &names {
-        let known = known(&locked, name)?;
+        let known = locked_module(&locked, name)?;
         let source = PackageSource::parse(&known.source)?;
         let signer = known.signed_by.as_deref().map(TrustedKey::parse).transpose()?;
         let keys = if given.is_empty() { signer.into_iter().collect() } else { given.clone() };
         let signers = BTreeMap::new();
         let obtainer = Obtainer { reach: &args.reach, keys, signers, root: root.clone() };
-        let mut brought = obtainer.bring(&source, true)?;
+        let mut brought = obtainer.obtain(&source, true)?;
         brought.origin.source.clone_from(&known.source);
         if brought.package.name() != name {
             let found = brought.package.name();
@@ -72,7 +72,10 @@ fn update_all(
     Ok(())
 }
 
-fn known<'a>(locked: &'a LockFile, name: &str) -> Result<&'a cognitive_packages::LockedModule, PackageError> {
+fn locked_module<'a>(
+    locked: &'a LockFile,
+    name: &str,
+) -> Result<&'a cognitive_packages::LockedModule, PackageError> {
     locked.modules.get(name).ok_or_else(|| {
         PackageError::new(format!("no such installed package: `{name}`"))
             .hint("`cogn add SOURCE` installs one; your own modules need no update")

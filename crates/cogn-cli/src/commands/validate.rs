@@ -83,10 +83,10 @@ fn show(report: &ValidationReport, printer: &Printer) {
         Mode::Strict => "strict v2.2",
     };
     let format = report.format.map_or_else(|| "not readable".to_owned(), |format| format.to_string());
-    printer.out(format!("{HEAD}{}{HEAD:#} ({format}, {mode} validation)", report.name));
+    printer.print_line(format!("{HEAD}{}{HEAD:#} ({format}, {mode} validation)", report.name));
     for finding in &report.findings {
-        printer.out(draw::in_folder(finding, &report.sources, &report.folder));
-        printer.out("");
+        printer.print_line(draw::in_folder(finding, &report.sources, &report.folder));
+        printer.print_line("");
     }
     let count = |severity, word: &str| {
         let count = report.count(severity);
@@ -104,7 +104,7 @@ fn show(report: &ValidationReport, printer: &Printer) {
             )
         }
     };
-    printer.out(verdict);
+    printer.print_line(verdict);
 }
 
 fn as_json(report: &ValidationReport) -> Value {
@@ -114,6 +114,6 @@ fn as_json(report: &ValidationReport) -> Value {
         "format": report.format,
         "mode": match report.mode { Mode::Standard => "standard", Mode::Strict => "strict" },
         "valid": report.valid(),
-        "findings": cognitive_setup::module_editor::located(report),
+        "findings": cognitive_setup::module_editor::module_findings(report),
     })
 }

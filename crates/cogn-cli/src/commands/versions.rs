@@ -47,15 +47,15 @@ pub fn versions(args: &VersionsArgs, printer: &Printer) -> Exit {
     }
     for version in &found {
         let version = match version.get("deprecated").and_then(Value::as_str) {
-            Some(warning) => format!("{}  {warning}", shown(version)),
-            None => shown(version).to_owned(),
+            Some(warning) => format!("{}  {warning}", version_text(version)),
+            None => version_text(version).to_owned(),
         };
-        printer.out(version);
+        printer.print_line(version);
     }
     Exit::Good
 }
 
-fn shown(version: &Value) -> &str {
+fn version_text(version: &Value) -> &str {
     version.get("version").and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -87,8 +87,8 @@ fn list_versions(args: &VersionsArgs) -> Result<Vec<Value>, PackageError> {
         }
     };
     found.sort_by_cached_key(|version| {
-        let parsed = semver::Version::parse(shown(version)).ok();
-        (std::cmp::Reverse(parsed), shown(version).to_owned())
+        let parsed = semver::Version::parse(version_text(version)).ok();
+        (std::cmp::Reverse(parsed), version_text(version).to_owned())
     });
     Ok(found)
 }
@@ -120,8 +120,8 @@ pub fn search(args: &SearchArgs, printer: &Printer) -> Exit {
     let cells = rows.iter().map(|(name, version, description)| {
         vec![format!("{HEAD}{name}{HEAD:#}"), (*version).clone(), (*description).clone()]
     });
-    for line in TextTable::bare(3).with(cells).lines(printer.width()) {
-        printer.out(line);
+    for line in TextTable::without_headings(3).with(cells).lines(printer.width()) {
+        printer.print_line(line);
     }
     if rows.is_empty() {
         printer.notice("no such package in the index");

@@ -46,7 +46,7 @@ pub(crate) fn install(
     library: &Library,
 ) -> Result<InstallReport, PackageError> {
     let ObtainedPackage { package, origin, mut warnings } = obtained;
-    let known = folder.locked()?.modules.get(package.name()).cloned();
+    let known = folder.load_lock()?.modules.get(package.name()).cloned();
     if way.locked {
         check_locked(package.name(), known.as_ref(), &package.tree, &package.sha256)?;
     }
@@ -100,7 +100,7 @@ pub(crate) fn restore(
     if folder.state(name, locked) == InstalledState::Intact {
         return Ok(report("unchanged", Vec::new()));
     }
-    let mut brought = obtainer.bring(&source, true)?;
+    let mut brought = obtainer.obtain(&source, true)?;
     if brought.package.name() != name {
         let found = brought.package.name();
         return Err(PackageError::new(format!("the lock file has another package for `{name}`: `{found}`"))
@@ -143,7 +143,7 @@ fn missing_parts(package: &cognitive_packages::Package, library: &Library) -> Ve
 }
 
 /// Installs packages and prints the results. Packages that were installed before a failure stay and are reported.
-pub(crate) fn told(
+pub(crate) fn install_and_report(
     json: bool,
     printer: &Printer,
     install_all: impl FnOnce(&mut Vec<InstallReport>) -> Result<(), PackageError>,

@@ -28,11 +28,11 @@ impl FolderArgs {
     pub(crate) fn folder(&self) -> Result<(ModuleFolder, PathBuf), PackageError> {
         if !self.user {
             let root = wiring::project_root();
-            return Ok((ModuleFolder::of_project(&root), root));
+            return Ok((ModuleFolder::in_project(&root), root));
         }
         let home = wiring::home()
             .ok_or_else(|| PackageError::new(format!("no home folder: `{}` is not set", env_vars::HOME)))?;
-        Ok((ModuleFolder::of_user(&home), home))
+        Ok((ModuleFolder::in_home(&home), home))
     }
 }
 

@@ -55,13 +55,13 @@ struct UnverifiedPackage {
 
 impl Obtainer<'_> {
     /// Gets a package. `pinned` is set for a source of a lock file: its paths are relative to the folder of that file.
-    pub(crate) fn bring(
+    pub(crate) fn obtain(
         &self,
         source: &PackageSource,
         pinned: bool,
     ) -> Result<ObtainedPackage, PackageError> {
         let runtime = async_runtime::on_this_thread_and_others()?;
-        let waiting = waiting(source);
+        let waiting = progress_spinner(source);
         let fetched = runtime.block_on(self.fetch(source, pinned));
         waiting.finish_and_clear();
         let fetched = fetched?;
@@ -81,13 +81,13 @@ impl Obtainer<'_> {
 
     async fn fetch(&self, source: &PackageSource, pinned: bool) -> Result<UnverifiedPackage, PackageError> {
         match source {
-            PackageSource::Path(path) if pinned => of_path(&self.root.join(path)),
-            PackageSource::Path(path) => of_path(path),
+            PackageSource::Path(path) if pinned => read_path(&self.root.join(path)),
+            PackageSource::Path(path) => read_path(path),
             PackageSource::Web { url, sha256 } => {
-                self.of_web(&fetcher_for(url)?, url, sha256.as_deref()).await
+                self.fetch_web(&fetcher_for(url)?, url, sha256.as_deref()).await
             }
             PackageSource::GitHub { repository, path, reference } => {
-                of_github(repository, path, reference.as_deref()).await
+                fetch_github(repository, path, reference.as_deref()).await
             }
             PackageSource::Git { url, path, reference } => {
                 let folder = git::fetch(url, path, reference.as_deref())?;
@@ -96,10 +96,13 @@ impl Obtainer<'_> {
                     path: path.clone(),
                     reference: Some(folder.commit),
                 };
-                Ok(UnverifiedPackage::unsigned(Package::of_files(folder.files)?, pinned.to_string()))
+                Ok(UnverifiedPackage::without_signature(
+                    Package::from_files(folder.files)?,
+                    pinned.to_string(),
+                ))
             }
-            PackageSource::Oci(reference) => self.of_oci(self.oci_client(reference)?, reference).await,
-            PackageSource::Registry { name, range } => self.of_index(name, range).await,
+            PackageSource::Oci(reference) => self.fetch_oci(self.oci_client(reference)?, reference).await,
+            PackageSource::Registry { name, range } => self.fetch_from_index(name, range).await,
             other => Err(PackageError::new(format!("unsupported package source: `{other}`"))),
         }
     }
@@ -109,14 +112,14 @@ impl Obtainer<'_> {
         !self.keys.is_empty() || self.signers.contains_key(name)
     }
 
-    async fn of_web(
+    async fn fetch_web(
         &self,
         fetcher: &FileFetcher,
         url: &str,
         sha256: Option<&str>,
     ) -> Result<UnverifiedPackage, PackageError> {
         let bytes = fetcher.get(url, MAX_BYTES).await?;
-        let package = Package::of_archive(bytes, sha256)?;
+        let package = Package::from_archive(bytes, sha256)?;
         let beside = format!("{url}.minisig");
         let signature = if !self.keys.is_empty() {
             Some(text(fetcher.get(&beside, 1 << 16).await?)?)
@@ -130,7 +133,7 @@ impl Obtainer<'_> {
         Ok(UnverifiedPackage { package, signature, resolved, warnings: Vec::new() })
     }
 
-    async fn of_index(&self, name: &str, range: &str) -> Result<UnverifiedPackage, PackageError> {
+    async fn fetch_from_index(&self, name: &str, range: &str) -> Result<UnverifiedPackage, PackageError> {
         let address = self.reach.index_address().ok_or_else(|| {
             PackageError::new(format!("no index is configured for the package: `{name}`")).hint(format!(
                 "Name one with `--registry URL` or `{}`, or use a source such as `oci://host/repository`",
@@ -142,7 +145,7 @@ impl Obtainer<'_> {
             IndexLookup::Archive(entry) => {
                 let place = &entry.distribution;
                 let (url, bytes) = index.file(&place.tarball, MAX_BYTES).await?;
-                let package = Package::of_archive(bytes, Some(&place.checksum))?;
+                let package = Package::from_archive(bytes, Some(&place.checksum))?;
                 check_same(name, package.name())?;
                 let signature = match (&place.signature, self.requires_signature(name)) {
                     (Some(signature), true) => Some(text(index.file(signature, 1 << 16).await?.1)?),
@@ -157,7 +160,7 @@ impl Obtainer<'_> {
                 })
             }
             IndexLookup::Source(source) => {
-                let fetched = self.of_listed(&index, &PackageSource::parse(&source)?).await?;
+                let fetched = self.fetch_listed(&index, &PackageSource::parse(&source)?).await?;
                 check_same(name, fetched.package.name())?;
                 Ok(fetched)
             }
@@ -166,27 +169,29 @@ impl Obtainer<'_> {
 
     /// Gets the source that an entry of the old format names. The user typed the address of the index and not this one, so
     /// it must be public and use TLS, or be on the server of the index. `git` connects by itself and cannot be guarded.
-    async fn of_listed(
+    async fn fetch_listed(
         &self,
         index: &PackageIndex,
         source: &PackageSource,
     ) -> Result<UnverifiedPackage, PackageError> {
         match source {
-            PackageSource::Web { url, sha256 } => self.of_web(index.fetcher(), url, sha256.as_deref()).await,
+            PackageSource::Web { url, sha256 } => {
+                self.fetch_web(index.fetcher(), url, sha256.as_deref()).await
+            }
             PackageSource::GitHub { repository, path, reference } => {
-                of_github(repository, path, reference.as_deref()).await
+                fetch_github(repository, path, reference.as_deref()).await
             }
             PackageSource::Oci(reference) => {
                 let client =
-                    OciClient::named_by_others(&reference.host, registry_login::find(&reference.host)?)?;
-                self.of_oci(trusting(client)?, reference).await
+                    OciClient::for_indexed_host(&reference.host, registry_login::find(&reference.host)?)?;
+                self.fetch_oci(trust_origins(client)?, reference).await
             }
             other => Err(PackageError::new(format!("the index may not name this source: `{other}`"))
                 .hint("If you trust the source, add it by its own address")),
         }
     }
 
-    async fn of_oci(
+    async fn fetch_oci(
         &self,
         client: OciClient,
         reference: &OciReference,
@@ -198,15 +203,15 @@ impl Obtainer<'_> {
         let manifest = client.manifest(&reference.repository, &target).await?;
         let layer = oci::layer_of(&manifest.bytes)?;
         let bytes = client.blob(&reference.repository, &layer.digest, layer.size).await?;
-        let package = Package::of_archive(bytes, Some(&layer.digest))?;
-        let resolved = PackageSource::Oci(reference.pinned(&manifest.digest)).to_string();
+        let package = Package::from_archive(bytes, Some(&layer.digest))?;
+        let resolved = PackageSource::Oci(reference.with_digest(&manifest.digest)).to_string();
         Ok(UnverifiedPackage { package, signature: layer.signature, resolved, warnings: Vec::new() })
     }
 
     /// Returns a client with the login of this host.
     pub(crate) fn oci_client(&self, reference: &OciReference) -> Result<OciClient, PackageError> {
         let login = registry_login::find(&reference.host)?;
-        trusting(OciClient::new(&reference.host, login, self.reach.plain_http)?)
+        trust_origins(OciClient::new(&reference.host, login, self.reach.plain_http)?)
     }
 
     /// Returns a path for the lock file: relative if it is inside its folder, so that it is valid on other machines.
@@ -219,9 +224,9 @@ impl Obtainer<'_> {
 }
 
 /// Lets a client trust the origins that the user's environment names.
-fn trusting(mut client: OciClient) -> Result<OciClient, PackageError> {
+fn trust_origins(mut client: OciClient) -> Result<OciClient, PackageError> {
     for origin in wiring::environment(env_vars::REGISTRY_TRUST).iter().flat_map(|list| list.split(',')) {
-        client = client.trusting(origin.trim()).map_err(|_| {
+        client = client.with_trusted_origin(origin.trim()).map_err(|_| {
             PackageError::new(format!("invalid origin in `{}`: `{origin}`", env_vars::REGISTRY_TRUST))
                 .hint("Write an origin without a path, such as `https://auth.example.com`")
         })?;
@@ -230,7 +235,7 @@ fn trusting(mut client: OciClient) -> Result<OciClient, PackageError> {
 }
 
 /// Shows a spinner on a terminal while the network is in use.
-fn waiting(source: &PackageSource) -> ProgressBar {
+fn progress_spinner(source: &PackageSource) -> ProgressBar {
     if !Printer.for_people() || matches!(source, PackageSource::Path(_)) {
         return ProgressBar::hidden();
     }
@@ -240,7 +245,7 @@ fn waiting(source: &PackageSource) -> ProgressBar {
 }
 
 impl UnverifiedPackage {
-    fn unsigned(package: Package, resolved: String) -> Self {
+    fn without_signature(package: Package, resolved: String) -> Self {
         Self { package, signature: None, resolved, warnings: Vec::new() }
     }
 }
@@ -252,14 +257,14 @@ pub(crate) async fn newest_tag(client: &OciClient, reference: &OciReference) -> 
     Ok(found.unwrap_or("latest").to_owned())
 }
 
-fn of_path(path: &Path) -> Result<UnverifiedPackage, PackageError> {
+fn read_path(path: &Path) -> Result<UnverifiedPackage, PackageError> {
     if path.is_dir() {
-        return Ok(UnverifiedPackage::unsigned(
-            Package::of_folder(&Folder::Disk(path.to_owned()))?,
+        return Ok(UnverifiedPackage::without_signature(
+            Package::from_folder(&Folder::Disk(path.to_owned()))?,
             String::new(),
         ));
     }
-    let package = Package::of_archive(read_archive(path)?, None)?;
+    let package = Package::from_archive(read_archive(path)?, None)?;
     let beside = PathBuf::from(format!("{}.minisig", path.display()));
     let signature = std::fs::read_to_string(beside).ok();
     Ok(UnverifiedPackage { package, signature, resolved: String::new(), warnings: Vec::new() })
@@ -279,7 +284,7 @@ pub(crate) fn read_archive(path: &Path) -> Result<Vec<u8>, PackageError> {
     Ok(bytes)
 }
 
-async fn of_github(
+async fn fetch_github(
     repository: &str,
     path: &str,
     reference: Option<&str>,
@@ -294,7 +299,7 @@ async fn of_github(
         path: path.to_owned(),
         reference: unpacked.commit.or_else(|| reference.map(str::to_owned)),
     };
-    Ok(UnverifiedPackage::unsigned(Package::of_files(unpacked.files)?, pinned.to_string()))
+    Ok(UnverifiedPackage::without_signature(Package::from_files(unpacked.files)?, pinned.to_string()))
 }
 
 fn check_same(wanted: &str, found: &str) -> Result<(), PackageError> {

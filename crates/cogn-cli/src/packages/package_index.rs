@@ -65,7 +65,7 @@ impl PackageIndex {
         let mut list = if self.is_one_file() {
             self.list(&self.base).await?
         } else {
-            self.asked(&format!("v1/modules/{name}/versions")).await?
+            self.fetch_list(&format!("v1/modules/{name}/versions")).await?
         };
         list.entries.retain(|entry| entry.identity.name == name);
         list.old.retain(|old| old.name == name);
@@ -76,8 +76,11 @@ impl PackageIndex {
     /// Returns the newest version of each matching package. A server may filter already; a static index is filtered
     /// here.
     pub(crate) async fn search(&self, words: &[String]) -> Result<PackageList, PackageError> {
-        let mut list =
-            if self.is_one_file() { self.list(&self.base).await? } else { self.asked("v1/search").await? };
+        let mut list = if self.is_one_file() {
+            self.list(&self.base).await?
+        } else {
+            self.fetch_list("v1/search").await?
+        };
         let fits = |text: String| {
             let text = text.to_lowercase();
             words.iter().all(|word| text.contains(&word.to_lowercase()))
@@ -116,7 +119,7 @@ impl PackageIndex {
     }
 
     /// Tries the static file first; a dynamic server has the same address without `index.json`.
-    async fn asked(&self, path: &str) -> Result<PackageList, PackageError> {
+    async fn fetch_list(&self, path: &str) -> Result<PackageList, PackageError> {
         match self.list(&format!("{}/{path}/index.json", self.base)).await {
             Ok(list) => Ok(list),
             Err(first) => self.list(&format!("{}/{path}", self.base)).await.map_err(|_| first),

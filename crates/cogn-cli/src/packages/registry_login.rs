@@ -22,7 +22,7 @@ const MAX_LENGTH: u64 = 1 << 20;
 
 /// Returns the login of a host, if there is one.
 pub(crate) fn find(host: &str) -> Result<Option<Credentials>, PackageError> {
-    if let Some(credentials) = of_environment(host)? {
+    if let Some(credentials) = environment_login(host)? {
         return Ok(Some(credentials));
     }
     for file in files() {
@@ -38,7 +38,7 @@ pub(crate) fn find(host: &str) -> Result<Option<Credentials>, PackageError> {
 
 /// Returns the login of the environment, if it is for this host. A lock file or an index may name any host, so a login
 /// without a host is never sent.
-fn of_environment(host: &str) -> Result<Option<Credentials>, PackageError> {
+fn environment_login(host: &str) -> Result<Option<Credentials>, PackageError> {
     let secret = |name: &str| environment(name).and_then(Secret::new);
     let credentials = match (secret(REGISTRY_TOKEN), environment(REGISTRY_USER), secret(REGISTRY_PASSWORD)) {
         (Some(token), ..) => Credentials::bearer(token),

@@ -1,13 +1,13 @@
-//! The functions that differ between operating systems. `unix.rs` and `other.rs` have the same functions; no code
+//! The functions that differ between operating systems. `unix.rs` and `fallback.rs` have the same functions; no code
 //! outside this folder checks the system.
 
 #[cfg(not(unix))]
-mod other;
+mod fallback;
 #[cfg(unix)]
 mod unix;
 
 #[cfg(not(unix))]
-pub(crate) use other::*;
+pub(crate) use fallback::*;
 #[cfg(unix)]
 pub(crate) use unix::*;
 

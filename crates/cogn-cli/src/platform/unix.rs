@@ -84,13 +84,13 @@ pub(crate) async fn stop_signal() -> StopSignal {
     let mut hangup = if hangs_up { listen(SignalKind::hangup()) } else { None };
     tokio::select! {
         Ok(()) = tokio::signal::ctrl_c() => StopSignal::Interrupt,
-        () = heard(&mut terminate) => StopSignal::Terminate,
-        () = heard(&mut hangup) => StopSignal::Hangup,
+        () = next_signal(&mut terminate) => StopSignal::Terminate,
+        () = next_signal(&mut hangup) => StopSignal::Hangup,
         else => pending().await,
     }
 }
 
-async fn heard(signal: &mut Option<Signal>) {
+async fn next_signal(signal: &mut Option<Signal>) {
     let came = match signal {
         Some(signal) => signal.recv().await,
         None => None,
@@ -130,7 +130,7 @@ impl ServerSignals {
         tokio::select! {
             _ = tokio::signal::ctrl_c() => ServerSignal::Stop,
             _ = self.terminate.recv() => ServerSignal::Stop,
-            () = heard(&mut self.hangup) => {
+            () = next_signal(&mut self.hangup) => {
                 if self.has_terminal { ServerSignal::Stop } else { ServerSignal::Reload }
             }
         }

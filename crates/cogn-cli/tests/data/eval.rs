@@ -7,7 +7,7 @@ use crate::home;
 
 /// A service that answers every request with `positive`.
 fn service() -> FakeModel {
-    FakeModel::saying(&good_answer(&json!({ "rationale": "r", "sentiment": "positive", "label": "x" })))
+    FakeModel::with_answer(&good_answer(&json!({ "rationale": "r", "sentiment": "positive", "label": "x" })))
 }
 
 fn cogn(home: &Home, address: &str, args: &[&str]) -> (i32, String, String) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use cogn_cli::commands::check::judge;
 use cognitive_contract::Envelope;
-use cognitive_library::{Folder, Library, Mode, bundled, load, validate};
+use cognitive_library::{Folder, Library, Mode, bundled_modules, load, validate};
 use cognitive_testkit::SeededRandom;
 use serde_json::{Value, json};
 
@@ -160,11 +160,13 @@ fn scramble(bytes: &mut Vec<u8>, dice: &mut SeededRandom) {
 
 #[test]
 fn validate_gives_a_verdict_on_two_thousand_mutated_folders() {
-    let names: Vec<&str> = bundled::names().collect();
+    let names: Vec<&str> = bundled_modules::names().collect();
     let mut dice = SeededRandom::new(0xf01d);
     let (mut valid, mut invalid) = (0_u32, 0_u32);
     for round in 0..2_000 {
-        let Some(Folder::Memory { files, .. }) = bundled::find(names[round % names.len()]) else { continue };
+        let Some(Folder::Memory { files, .. }) = bundled_modules::find(names[round % names.len()]) else {
+            continue;
+        };
         let mut files: BTreeMap<String, Vec<u8>> = (*files).clone();
         let targets = ["module.yaml", "schema.json", "prompt.md"];
         let target = targets[dice.index(targets.len())];

@@ -183,7 +183,7 @@ fn thirty_cases_teach_the_module_of_init_to_sort_tickets() {
     let before = right();
     let train = ["train", "ticket-triage", "--cases", "tickets.jsonl", "--provider", "embedded"];
     let learned = cogn(&home, &train, &weights).expect_exit(0);
-    learned.out_has(&["billing", "RIGHT WHILE UNSEEN"]);
+    learned.assert_stdout(&["billing", "RIGHT WHILE UNSEEN"]);
     let after = right();
     assert!(after >= 16 && after >= before, "{before}, then {after}");
     // The reason is made of the decision, and not of the words that describe the format.

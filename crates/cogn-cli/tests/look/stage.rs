@@ -285,7 +285,7 @@ fn reviews(store: Store) {
 fn model() -> String {
     static MODEL: OnceLock<FakeModel> = OnceLock::new();
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules");
-    MODEL.get_or_init(|| FakeModel::knowing(bundled_replies(&modules))).url()
+    MODEL.get_or_init(|| FakeModel::with_known_replies(bundled_replies(&modules))).url()
 }
 
 /// Reads the output of a server until it listens, then stops it and reads the rest.

@@ -43,7 +43,7 @@ fn a_fan_out_that_is_certain_asks_no_model() {
     let (code, details) = error(&output);
     assert_eq!(code, "E4100", "{}", output.all());
     assert_eq!((&details["calls"], &details["max_calls"]), (&json!(65_535), &json!(64)));
-    assert!(service.asked().is_empty());
+    assert!(service.raw_requests().is_empty());
     let plan = run.cogn(&["compose", "plan", "dia", "--json"]);
     assert_eq!(plan.json["calls"], 65_535, "{}", plan.all());
 }
@@ -67,7 +67,7 @@ fn what_hangs_on_conditions_is_counted_while_it_runs() {
     let output = ask(&run, &service, "whole", &["--max-calls", "5"]);
     let (code, details) = error(&output);
     assert_eq!((code, &details["module"]), ("E4100", &json!("p5")), "{}", output.all());
-    assert_eq!(service.asked().len(), 5);
+    assert_eq!(service.raw_requests().len(), 5);
     let enough = ask(&run, &service, "whole", &["--max-calls", "13"]);
     assert_eq!(enough.json["ok"], true, "{}", enough.all());
 }
@@ -77,11 +77,11 @@ fn repeated_requests_and_questions_count() {
     let busy = Act::reply(503, "retry-after: 0\r\ncontent-type: application/json\r\n", "{}");
     let service = FakeModel::script(vec![busy]);
     let output = summarizer(&home(), &service.url(), &["--max-calls", "2"]);
-    assert_eq!((error(&output).0, service.asked().len()), ("E4100", 2), "{}", output.all());
+    assert_eq!((error(&output).0, service.raw_requests().len()), ("E4100", 2), "{}", output.all());
 
     let service = answering(&json!({ "ok": true }));
     let output = summarizer(&home(), &service.url(), &["--reask", "9", "--max-calls", "3"]);
-    assert_eq!((error(&output).0, service.asked().len()), ("E4100", 3), "{}", output.all());
+    assert_eq!((error(&output).0, service.raw_requests().len()), ("E4100", 3), "{}", output.all());
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn turns_of_tools_count() {
     let output = ask(&run, &service, "clock", &[]);
     let (code, details) = error(&output);
     assert_eq!((code, &details["module"]), ("E4100", &json!("clock")), "{}", output.all());
-    assert_eq!(service.asked().len(), 4);
+    assert_eq!(service.raw_requests().len(), 4);
 }
 
 #[test]
@@ -106,9 +106,14 @@ fn a_module_can_lower_the_limit_and_not_raise_it() {
     for (own, allowed, made) in [(2, "9", 2), (1_000, "3", 3)] {
         let run = home();
         run.simple_module("m", &json!({ "max_calls": own }));
-        let before = service.asked().len();
+        let before = service.raw_requests().len();
         let output = ask(&run, &service, "m", &["--reask", "50", "--max-calls", allowed]);
-        assert_eq!((error(&output).0, service.asked().len() - before), ("E4100", made), "{}", output.all());
+        assert_eq!(
+            (error(&output).0, service.raw_requests().len() - before),
+            ("E4100", made),
+            "{}",
+            output.all()
+        );
     }
 }
 
@@ -120,6 +125,6 @@ fn the_configuration_sets_the_limit_and_rounds_share_it() {
     run.simple_module("m", &json!({}));
     let output =
         ask(&run, &service, "m", &["--until", "$.data.rationale == 'never'", "--max-iterations", "9"]);
-    assert_eq!((error(&output).0, service.asked().len()), ("E4100", 3), "{}", output.all());
+    assert_eq!((error(&output).0, service.raw_requests().len()), ("E4100", 3), "{}", output.all());
     assert_eq!(output.json["meta"]["iteration"]["rounds"], 4);
 }

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, good_answer, piece, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, good_answer, piece, stream_reply};
 use image::{DynamicImage, ImageFormat, RgbImage};
 use serde_json::{Value, json};
 
@@ -22,8 +22,8 @@ fn with_module(name: &str, more: &Value) -> Home {
 
 /// Runs a module against a service that gives these answers in order.
 fn run(run: &Home, module: &str, answers: &[Value], more: &[&str]) -> (ProcessOutput, Vec<String>) {
-    let service = FakeModel::script(answers.iter().map(|answer| Act::stream(streamed(answer))).collect());
-    (ask(run, module, &service.url(), &[&["--input", "{}"], more].concat()), service.asked())
+    let service = FakeModel::script(answers.iter().map(|answer| Act::stream(stream_reply(answer))).collect());
+    (ask(run, module, &service.url(), &[&["--input", "{}"], more].concat()), service.raw_requests())
 }
 
 fn paths(envelope: &Value) -> Vec<String> {
@@ -158,11 +158,11 @@ fn family(parent: &Value, prompt: &str) -> (Value, String) {
     home.write("cognitive/modules/parent/prompt.md", prompt);
     let mut child = good(json!({ "rationale": "r" }));
     child["_emitted_context"] = json!({ "session_state": { "note": "UPDATED-BY-CHILD" } });
-    let answers = [child, good(json!({ "rationale": "r" }))].map(|answer| Act::stream(streamed(&answer)));
+    let answers = [child, good(json!({ "rationale": "r" }))].map(|answer| Act::stream(stream_reply(&answer)));
     let service = FakeModel::script(answers.to_vec());
     let input = r#"{"_context": {"session_state": {"note": "ORIGINAL"}}}"#;
     let output = ask(&home, "parent", &service.url(), &["--input", input]);
-    let asked = service.asked();
+    let asked = service.raw_requests();
     assert_eq!((output.exit(), asked.len()), (0, 2), "{}", output.all());
     (output.json, asked[1].clone())
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Instant;
 
 use cognitive_testkit::{
-    Act, FakeModel, PATIENCE, ProcessOutput, SELF_SIGNED, SilentAddress, Then, piece, streamed,
+    Act, FakeModel, PATIENCE, ProcessOutput, SELF_SIGNED, SilentAddress, Then, piece, stream_reply,
 };
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ fn hurried(fault: Fault) -> Fault {
 }
 
 fn table() -> Vec<Fault> {
-    let fine = || Act::stream(streamed(&good()));
+    let fine = || Act::stream(stream_reply(&good()));
     let begun = || Act::stream(piece("{\"ok\": tr", None));
     let greeting = || Act::stream(piece("", None));
     let broken = || Act::error(500, "server_error", "The server had an error.");
@@ -71,15 +71,15 @@ fn table() -> Vec<Fault> {
     vec![
         // Connection faults.
         at(Service::Nobody, row("connection refused", vec![], "E4001", 0)),
-        row("reset before the head", vec![Act::nothing(Then::Reset)], "E4001", 3),
-        row("closed before the head", vec![Act::nothing(Then::Close)], "E4001", 3),
+        row("reset before the head", vec![Act::no_response(Then::Reset)], "E4001", 3),
+        row("closed before the head", vec![Act::no_response(Then::Close)], "E4001", 3),
         row("reset in the middle of the text", vec![begun().then(Then::Reset)], "E2010", 1),
         row("closed in the middle of the text", vec![begun().then(Then::Close)], "E2010", 1),
         row("closed before the first text", vec![greeting().then(Then::Close)], "E2010", 3),
         works("closed before the first text, then fine", vec![greeting().then(Then::Close), fine()], 2),
         row("a stream without its closing mark", vec![begun()], "E2010", 1),
         // Timeouts.
-        hurried(row("no head", vec![Act::nothing(Then::Silence)], "E2002", 1)),
+        hurried(row("no head", vec![Act::no_response(Then::Silence)], "E2002", 1)),
         hurried(row("a head and then silence", vec![Act::stream("").then(Then::Silence)], "E2002", 1)),
         hurried(row("half an answer and then silence", vec![begun().then(Then::Silence)], "E2002", 1)),
         works("an answer whose connection stays open", vec![fine().then(Then::Silence)], 1),

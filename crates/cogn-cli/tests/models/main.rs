@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
 
-use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, good_answer, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, good_answer, stream_reply};
 use serde_json::{Value, json};
 
 mod budget;
@@ -43,7 +43,7 @@ fn good() -> Value {
 
 /// A service that always gives this answer, as a stream.
 fn answering(answer: &Value) -> FakeModel {
-    FakeModel::script(vec![Act::stream(streamed(answer))])
+    FakeModel::script(vec![Act::stream(stream_reply(answer))])
 }
 
 /// Runs a bundled module with the service at this address.
@@ -70,7 +70,7 @@ fn a_run_asks_the_service_keeps_the_books_and_shows_no_key() {
     assert_eq!(receipt["decode"], "native_schema");
     assert_eq!(receipt["attempts"].as_array().unwrap().len(), 1);
     assert_eq!(receipt["sha256"]["reply"].as_str().unwrap().len(), 64);
-    let asked = service.asked();
+    let asked = service.raw_requests();
     assert!(asked[0].contains(KEY), "the service gets the key");
     assert!(asked[0].contains("A long text.") && asked[0].contains("json_schema"));
     assert!(!output.all().contains(KEY));
@@ -85,11 +85,12 @@ fn a_run_asks_the_service_keeps_the_books_and_shows_no_key() {
 #[test]
 fn a_broken_answer_can_be_sent_back_once() {
     let broken = json!({ "ok": true, "meta": { "confidence": 0.9, "risk": "low", "explain": "e" }, "data": { "rationale": "r" } });
-    let service = FakeModel::script(vec![Act::stream(streamed(&broken)), Act::stream(streamed(&good()))]);
+    let service =
+        FakeModel::script(vec![Act::stream(stream_reply(&broken)), Act::stream(stream_reply(&good()))]);
     let output = summarizer(&home(), &service.url(), &["--reask", "1", "--receipt"]).expect_exit(0);
     assert_eq!(output.json["meta"]["provenance"]["reasked"], 1);
     assert_eq!(output.json["meta"]["usage"]["total_tokens"], 36, "the tokens of both calls");
-    assert!(service.asked()[1].contains("/data/summary"), "the model is told what was wrong");
+    assert!(service.raw_requests()[1].contains("/data/summary"), "the model is told what was wrong");
 }
 
 // D-07, ENV-009, GEN-002: the envelope of a live run has exactly the members of the official schema, in success and
@@ -106,7 +107,7 @@ fn env_009_the_tokens_of_a_live_run_are_in_meta() {
     for (answer, members) in
         [(good(), "ok meta data"), (boastful, "ok meta data"), (broken, "ok meta error partial_data")]
     {
-        let (run, script) = (home(), || vec![Act::stream(streamed(&answer))]);
+        let (run, script) = (home(), || vec![Act::stream(stream_reply(&answer))]);
         let output = summarizer(&run, &FakeModel::script(script()).url(), &[]);
         let found: Vec<&str> = output.json.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(found.join(" "), members, "{}", output.all());

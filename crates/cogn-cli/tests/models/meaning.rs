@@ -174,7 +174,7 @@ fn repair_010_a_failing_answer_of_a_slow_service_is_kept_whole() {
     let data = json!({ "n": "five", "rationale": "a long and valuable reason", "label": 7, "tail": "kept?" });
     let answer = deltas(&envelope(&data));
     let run = place("decision", false);
-    let slow = ask(&run, &FakeModel::script(vec![Act::stream(answer.clone()).slowly()]), &[]);
+    let slow = ask(&run, &FakeModel::script(vec![Act::stream(answer.clone()).with_pauses()]), &[]);
     let at_once = ask(&run, &FakeModel::script(vec![Act::stream(answer.clone())]), &[]);
     assert_eq!(slow["error"]["code"], "E3001", "{slow}");
     assert_eq!(slow["partial_data"], data);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cognitive_testkit::{Act, FakeModel, Home, good_answer, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, good_answer, stream_reply};
 use image::{DynamicImage, GenericImageView as _, ImageFormat, Rgb, RgbImage};
 use serde_json::{Value, json};
 
@@ -106,7 +106,7 @@ fn scripts() -> Vec<(&'static str, &'static str, Act, [&'static str; 2])> {
         (
             "openai",
             "/v1",
-            Act::stream(streamed(&answer())),
+            Act::stream(stream_reply(&answer())),
             ["/messages/1/content/1/image_url/url", "/messages/1/content/3/image_url/url"],
         ),
         (
@@ -192,10 +192,10 @@ fn a_golden_test_with_media_is_run_live_recorded_and_replayed() {
         assert_eq!(picture.dimensions(), (32, 64), "{how}: upright");
         assert!(!bytes.windows(SECRET.len()).any(|window| window == SECRET), "{how}: without its notes");
     }
-    assert_eq!(service.asked().len(), 2);
+    assert_eq!(service.raw_requests().len(), 2);
     fs::remove_file(run.folder().join("image-analyzer/photo.jpg")).unwrap();
     run.cogn(&["test", "./image-analyzer"]).expect_exit(0);
-    assert_eq!(service.asked().len(), 2);
+    assert_eq!(service.raw_requests().len(), 2);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn media_021_the_schema_says_how_many_media_there_may_be() {
         assert_eq!(error["code"], "E1001", "{count}: {error}");
         assert_eq!(error["details"]["violations"][0]["path"], "/images", "{count}: {error}");
     }
-    assert!(service.asked().is_empty());
+    assert!(service.raw_requests().is_empty());
 }
 
 /// Starts a media server with one image, which counts requests.
@@ -238,14 +238,14 @@ pub(crate) fn media_server() -> FakeModel {
 fn media_008_a_picture_is_fetched_once_however_often_the_service_is_asked() {
     let web = media_server();
     let service =
-        FakeModel::script(vec![Act::error(503, "overloaded", "later"), Act::stream(streamed(&answer()))]);
+        FakeModel::script(vec![Act::error(503, "overloaded", "later"), Act::stream(stream_reply(&answer()))]);
     let run = home();
     let config = format!("media:\n  trusted_origins: [\"http://{}\"]\n", web.address);
     run.user_config(&config);
     let url = format!("http://{}/a.png", web.address);
     run.cogn(&["run", "image-analyzer", "--media", &url, "--base-url", &service.url(), "--model", "gpt-4o"])
         .expect_exit(0);
-    assert_eq!((service.asked().len(), web.asked().len()), (2, 1));
+    assert_eq!((service.raw_requests().len(), web.raw_requests().len()), (2, 1));
     let sent: Vec<usize> = service.requests().iter().map(|asked| pictures(&asked.body).len()).collect();
     assert_eq!(sent, [1, 1]);
 }
@@ -259,7 +259,7 @@ fn sec_001_an_address_of_this_machine_is_not_fetched() {
     let args = ["run", "image-analyzer", "--media", &url, "--base-url", &service.url(), "--model", "gpt-4o"];
     let output = run.cogn(&args);
     assert_eq!(output.json["error"]["code"], "E1012", "{}", output.all());
-    assert_eq!((service.asked().len(), web.asked().len()), (0, 0));
+    assert_eq!((service.raw_requests().len(), web.raw_requests().len()), (0, 0));
 }
 
 // MEDIA-002: for a v2.2 module it is an ordinary link.
@@ -272,7 +272,7 @@ fn media_002_a_module_without_modalities_fetches_nothing() {
         json!({ "link": { "type": "url", "url": format!("http://{}/a.png", web.address) } }).to_string();
     run.cogn(&["run", "links", "--input", &input, "--base-url", &service.url(), "--model", "gpt-4o"])
         .expect_exit(0);
-    assert!(web.asked().is_empty() && service.asked()[0].contains("/a.png"));
+    assert!(web.raw_requests().is_empty() && service.raw_requests()[0].contains("/a.png"));
 }
 
 // MEDIA-015: a service that cannot read documents gets the text; a separate process has read it.
@@ -296,7 +296,7 @@ fn media_015_a_document_is_read_for_a_service_that_cannot() {
     let more = ["--media", "a.pdf", "--provider", "ollama"];
     let output = crate::ask(&run, "reader", &url, &more).expect_exit(0);
     assert_eq!(output.json["meta"]["media_processed"][0]["status"], "text");
-    assert!(service.asked()[0].contains("hello pdf"), "{}", service.asked()[0]);
+    assert!(service.raw_requests()[0].contains("hello pdf"), "{}", service.raw_requests()[0]);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn the_prompt_of_a_composition_is_shown_part_by_part_as_it_is_sent() {
     );
 
     let text = run.cogn(&["prompt", "whole", "--set", "query=a bridge"]).expect_exit(0);
-    text.out_has(&["Look at a bridge."]);
+    text.assert_stdout(&["Look at a bridge."]);
     text.err_has(&["whole/first", "whole/second: the prompt depends on the answer of first"]);
     assert!(!text.all().contains("The prompt of the whole."), "{}", text.all());
 }

@@ -2,7 +2,7 @@
 //! service counts its requests, which proves that refused runs were not sent.
 
 use cognitive_net::Kind;
-use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, stream_reply};
 use serde_json::{Value, json};
 
 use crate::{KEY, ask, good, home, summarizer};
@@ -12,7 +12,7 @@ const PRICES: &str =
     "prices:\n  as_of: 2026-11-17\n  models:\n    openai/stub*: {input: 1000, output: 1000}\n";
 
 fn answers(count: usize) -> FakeModel {
-    FakeModel::script((0..count).map(|_| Act::stream(streamed(&good()))).collect())
+    FakeModel::script((0..count).map(|_| Act::stream(stream_reply(&good()))).collect())
 }
 
 /// Returns the cost ceiling of a run of the summarizer with this service.
@@ -35,7 +35,7 @@ fn a_run_costs_what_the_table_says_and_does_not_begin_above_its_limit() {
     assert_eq!(output.json["meta"]["usage"]["cost"], 0.018, "{}", output.all());
     let refused = summarizer(&run, &service.url(), &["--max-cost", "0.02"]);
     assert_eq!(code(&refused), "E4101", "{}", refused.all());
-    assert_eq!(service.asked().len(), 1, "what was refused was not sent");
+    assert_eq!(service.raw_requests().len(), 1, "what was refused was not sent");
     let most = ceiling(&run, &service);
     assert!(most > 0.018, "{most}");
     let allowed = summarizer(&run, &service.url(), &["--max-cost", &most.to_string()]);
@@ -57,7 +57,7 @@ fn a_budget_of_the_day_is_shared_by_all_processes() {
     }
     let refused = summarizer(&run, &service.url(), &[]);
     assert_eq!(code(&refused), "E4101", "{}", refused.all());
-    assert_eq!(service.asked().len(), 2);
+    assert_eq!(service.raw_requests().len(), 2);
 }
 
 /// A composition whose answer is that of one part.

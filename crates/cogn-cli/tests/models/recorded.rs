@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, stream_reply};
 use serde_json::{Value, json};
 
 use crate::{answering, ask, home};
@@ -82,7 +82,7 @@ fn what_was_recorded_from_a_bound_model_passes_without_it_d_18() {
         let run = home();
         module(&run, "part", "Answer.");
         module(&run, "whole", "Look: @call:part($INPUT)[optional]");
-        let service = FakeModel::saying(&answer);
+        let service = FakeModel::with_answer(&answer);
         for name in ["part", "whole"] {
             record_as(&run, name, &service, model).expect_exit(0);
             assert!(service.requests().iter().all(|request| request.path == path));
@@ -112,7 +112,7 @@ fn a_recording_of_a_model_without_a_schema_keeps_no_dialect_of_before_d_18() {
     plain["data"] = meant();
     plain["meta"].as_object_mut().unwrap().shift_remove("team");
     let refusal = Act::error(400, "x", "'response_format' of type 'json_schema' is not supported");
-    let unbound = FakeModel::script(vec![refusal, Act::stream(streamed(&plain))]);
+    let unbound = FakeModel::script(vec![refusal, Act::stream(stream_reply(&plain))]);
     record(&run, "m", &unbound).expect_exit(0);
     assert_eq!(read(&run, "m/tests/one.reply.json"), "");
     assert_eq!(run.cogn(&["test", "m"]).exit(), 0);
@@ -207,7 +207,7 @@ fn the_null_of_the_other_outcome_is_no_repair_where_the_schema_demands_it_d_18()
     let bad = json!({ "ok": false, "data": null, "error": { "code": "OUT_OF_SCOPE", "message": "m" }, "meta": meta });
     for answer in [good, bad] {
         for (provider, act) in [
-            ("openai", Act::stream(streamed(&answer))),
+            ("openai", Act::stream(stream_reply(&answer))),
             ("anthropic", anthropic(&answer)),
             ("gemini", gemini(&answer)),
         ] {

@@ -6,7 +6,7 @@ use std::fs;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cognitive_testkit::{Act, FakeModel, Home, SELF_SIGNED, good_answer, piece, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, SELF_SIGNED, good_answer, piece, stream_reply};
 use serde_json::{Value, json};
 
 use super::media::{media_server, put_pictures};
@@ -46,7 +46,7 @@ fn looking(web: &FakeModel) -> Home {
 }
 
 fn told(service: &FakeModel) -> String {
-    service.asked().concat()
+    service.raw_requests().concat()
 }
 
 /// Runs a module and returns everything that the service, the terminal and the audit got.
@@ -87,7 +87,7 @@ fn a_model_reads_no_password_and_no_signature_of_a_media_address() {
         assert_hidden(&prompt.all(), "the prompt");
     }
     assert!(
-        web.asked().iter().all(|asked| asked.contains("X-Amz-Signature=s1gnature")),
+        web.raw_requests().iter().all(|asked| asked.contains("X-Amz-Signature=s1gnature")),
         "it was fetched as it is"
     );
 }
@@ -156,7 +156,7 @@ fn examples_context_and_compositions_hide_the_same() {
     module(&run, "reader", "", &[]);
     module(&run, "whole", "composition: {requires: [{name: looker}, {name: reader}]}", &[]);
     let (code, sent, said) = seen(&run, &service, "whole", &json!({ "image": item }));
-    assert_eq!((code, service.asked().len()), (0, 3), "{said}");
+    assert_eq!((code, service.raw_requests().len()), (0, 3), "{said}");
     assert_hidden(&sent, "a composition");
     assert_hidden(&said, "what is said of a composition");
 }
@@ -193,7 +193,7 @@ fn a_kept_answer_is_not_that_of_another_address_or_model() {
     assert!(!ask(&one.url(), "n"), "another model");
     let with_secret = one.url().replace("http://", "http://me:pa55word@") + "?k=1";
     assert!(ask(&with_secret, "m"), "a password makes it nobody else");
-    assert_eq!((one.asked().len(), other.asked().len()), (2, 1));
+    assert_eq!((one.raw_requests().len(), other.raw_requests().len()), (2, 1));
     for entry in fs::read_dir(run.folder().join(".cognitive")).unwrap() {
         let bytes = fs::read(entry.unwrap().path()).unwrap();
         assert!(!String::from_utf8_lossy(&bytes).contains("pa55word"), "no secret is kept");
@@ -291,7 +291,7 @@ fn trusting(file: &str) -> Home {
 // The error has the cause, and a remedy that works.
 #[test]
 fn a_certificate_that_cannot_be_used_says_why_and_what_helps() {
-    let fine = || vec![Act::stream(streamed(&good()))];
+    let fine = || vec![Act::stream(stream_reply(&good()))];
     let error = |run: &Home, place: &str| {
         let output = summarizer(run, &format!("https://{place}/v1"), &[]);
         assert_eq!(output.json["error"]["code"], "E4001", "{}", output.all());
@@ -322,7 +322,7 @@ fn a_redirect_says_where_to_and_what_to_do() {
         let service = FakeModel::script(vec![Act::reply(status, header, "")]);
         let output = summarizer(&home(), &service.url(), &[]);
         let error = &output.json["error"];
-        assert_eq!((&error["code"], service.asked().len()), (&json!("E4001"), 1), "{}", output.all());
+        assert_eq!((&error["code"], service.raw_requests().len()), (&json!("E4001"), 1), "{}", output.all());
         let message = error["message"].as_str().unwrap();
         assert!(
             message.contains("it redirects the request")

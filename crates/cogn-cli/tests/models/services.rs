@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cognitive_testkit::{Act, FakeModel, FakeReply, ProcessOutput, streamed};
+use cognitive_testkit::{Act, FakeModel, FakeReply, ProcessOutput, stream_reply};
 use serde_json::{Value, json};
 
 use crate::{KEY, good, home, summarizer};
@@ -28,7 +28,7 @@ fn run(provider: &str, act: Act, more: &[&str]) -> (ProcessOutput, usize) {
     let service = FakeModel::script(vec![act]);
     let named = ["--provider", provider, "--receipt"];
     let output = summarizer(&home(), &service.url(), &[&named, more].concat());
-    let asked = service.asked().len();
+    let asked = service.raw_requests().len();
     (output, asked)
 }
 
@@ -156,7 +156,7 @@ fn a_failed_run_has_a_receipt_and_its_tokens() {
         let output = run.run(&[&usual[..], &place[..]].concat(), &[(key.as_str(), KEY)], "");
         let error = &output.json["error"];
         assert_eq!(
-            (error["code"].as_str(), service.asked().len()),
+            (error["code"].as_str(), service.raw_requests().len()),
             (Some(code), 1),
             "{name}: {}",
             output.all()
@@ -193,7 +193,7 @@ fn bytes_that_are_no_text_are_told() {
     assert_eq!(output.json["data"]["summary"], "Sh\u{fffd}rt.", "{}", output.all());
     let warnings = output.json["meta"]["warnings"].as_array().unwrap();
     assert!(warnings.iter().any(|warning| warning["code"] == "ENCODING"), "{warnings:?}");
-    let (output, _) = run("openai", Act::stream(streamed(&good())), &[]);
+    let (output, _) = run("openai", Act::stream(stream_reply(&good())), &[]);
     assert_eq!(output.json["meta"].get("warnings"), None, "{}", output.all());
 }
 
@@ -228,7 +228,7 @@ fn a_reply_that_the_service_withholds_is_judged_as_the_models() {
         let attempts = &output.json["meta"]["provenance"]["attempts"];
         assert_eq!((attempts.as_array().unwrap().len(), &attempts[0]["status"]), (1, &json!(400)));
 
-        let fine = Act::stream(streamed(&good()));
+        let fine = Act::stream(stream_reply(&good()));
         let (output, asked) = groq(vec![withheld(&reply), fine], &["--reask", "1"]);
         assert_eq!(output.json["data"]["summary"], "Short.", "{}", output.all());
         assert_eq!(asked.len(), 2);

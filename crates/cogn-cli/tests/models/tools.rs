@@ -1,7 +1,7 @@
 //! `cogn run` with a service whose model calls tools, as a process: the offered tools, the refused calls, and the
 //! audit. A forbidden tool never runs, whatever the model says. (POL-004, S-35)
 
-use cognitive_testkit::{Act, FakeModel, FakeReply, ProcessOutput, good_answer, piece, streamed};
+use cognitive_testkit::{Act, FakeModel, FakeReply, ProcessOutput, good_answer, piece, stream_reply};
 use serde_json::{Value, json};
 
 use crate::{ask, home};
@@ -31,7 +31,7 @@ fn asks_for(name: &str, arguments: &str) -> Act {
 }
 
 pub(crate) fn answers() -> Act {
-    Act::stream(streamed(&good_answer(&json!({ "rationale": "It is late." }))))
+    Act::stream(stream_reply(&good_answer(&json!({ "rationale": "It is late." }))))
 }
 
 /// Returns the result that the service got for the last call.

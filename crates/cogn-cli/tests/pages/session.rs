@@ -122,7 +122,7 @@ fn stand_in(root: &Path) -> FakeModel {
         let value: Value = serde_json::from_str(&text).unwrap();
         (value["prompt"].as_str().unwrap().to_owned(), value["reply"].to_string())
     };
-    FakeModel::knowing(files.map(of_page).chain(bundled_replies(&root.join("modules"))).collect())
+    FakeModel::with_known_replies(files.map(of_page).chain(bundled_replies(&root.join("modules"))).collect())
 }
 
 fn judge(command: &Typed, output: &str, code: &str, wanted: &str) -> Result<(), String> {

@@ -185,7 +185,7 @@ fn env_011_check_judges_envelopes_chunks_and_logs() {
     let output = place.run(&["check"], &[], good);
     assert_eq!((output.exit(), output.out.as_str()), (0, "valid envelope: stdin\n"));
     let output = place.run(&["check", "-"], &[], &good.replace("0.9", "1.5")).expect_exit(1);
-    output.out_has(&["`/meta/confidence`: expected a number from 0 to 1 (E3001)"]);
+    output.assert_stdout(&["`/meta/confidence`: expected a number from 0 to 1 (E3001)"]);
     assert!(output.out.contains("--> stdin:1:37"), "{}", output.out);
     let log = "{\"ok\":true,\"streaming\":true,\"session_id\":\"s\",\"meta\":{\"confidence\":null,\"risk\":\"low\",\"explain\":\"\"}}\n{\"chunk\":{\"seq\":1,\"type\":\"delta\",\"field\":\"data.rationale\",\"delta\":\"r\"}}\n";
     let output = place.run(&["check", "--json"], &[], log).expect_exit(1);
@@ -527,7 +527,7 @@ fn media_without_a_place_are_refused_with_the_members_that_there_are() {
     let message = refused.envelope()["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("`note`") && message.contains("`shots`"), "{message}");
     // `validate` says the same before a run.
-    place.cogn(&["validate", "./m"]).expect_exit(0).out_has(&["`shots`", "MediaInput"]);
+    place.cogn(&["validate", "./m"]).expect_exit(0).assert_stdout(&["`shots`", "MediaInput"]);
 }
 
 /// The suggestion of a failure that is not recoverable is another one than to run it again.
@@ -563,6 +563,6 @@ fn a_client_that_was_installed_serves_the_project_it_was_installed_from() {
     // The folder counts, and a missing one is said.
     place.simple_module("elsewhere/cognitive/modules/mine", &serde_json::json!({}));
     let cost = ["mcp", "--folder", "elsewhere", "--tools", "mine", "--cost"];
-    place.cogn(&cost).expect_exit(0).out_has(&["mine"]);
+    place.cogn(&cost).expect_exit(0).assert_stdout(&["mine"]);
     place.cogn(&["mcp", "--folder", "nowhere", "--cost"]).expect_exit(1).err_has(&["nowhere"]);
 }

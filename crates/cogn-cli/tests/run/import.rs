@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cognitive_library::{Folder, bundled, files_of, load};
+use cognitive_library::{Folder, bundled_modules, files_of, load};
 use serde_json::Value;
 
 use crate::home;
@@ -67,17 +67,17 @@ fn one_file_of_each_form_becomes_a_module_that_passes() {
 #[test]
 fn every_bundled_module_comes_back_from_its_skill_byte_for_byte() {
     let home = home();
-    for name in bundled::names() {
+    for name in bundled_modules::names() {
         assert!(home.cogn(&["export", "skill", name]).code == Some(0));
         let back = home.cogn(&["import", "skill", &format!("skills/{name}"), "-o", "back", "--json"]);
         assert!(back.code == Some(0), "{}", back.err);
         assert_eq!((&back.json["restored"], &back.json["losses"]), (&true.into(), &Value::Array(Vec::new())));
-        let original = bundled::find(name).unwrap();
+        let original = bundled_modules::find(name).unwrap();
         let copy = Folder::Disk(home.path("back").join(name));
         assert_eq!(files_of(&copy).unwrap(), files_of(&original).unwrap(), "{name}");
         assert_eq!(load(&copy).unwrap().digest, load(&original).unwrap().digest, "{name}");
     }
-    assert_eq!(fs::read_dir(home.path("back")).unwrap().count(), bundled::names().count());
+    assert_eq!(fs::read_dir(home.path("back")).unwrap().count(), bundled_modules::names().count());
     // A module that changed after the export does not match its digest.
     let prompt = home.path("skills/text-classifier/assets/text-classifier/prompt.md");
     fs::write(&prompt, "Do something else.").unwrap();

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, TestServer, good_answer, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, ProcessOutput, TestServer, good_answer, stream_reply};
 use serde_json::{Value, json};
 
 use crate::home;
@@ -77,7 +77,7 @@ fn cli_003_011_the_options_of_run_do_what_they_say() {
 
 #[test]
 fn cli_003_005_flags_win_over_the_environment_that_names_provider_model_and_key() {
-    let service = FakeModel::script(vec![Act::stream(streamed(&good()))]);
+    let service = FakeModel::script(vec![Act::stream(stream_reply(&good()))]);
     let place = home();
     let url = service.url();
     let environment = [
@@ -91,7 +91,7 @@ fn cli_003_005_flags_win_over_the_environment_that_names_provider_model_and_key(
         let output = place.run(&[&usual[..], more].concat(), &environment, "");
         assert_eq!(output.envelope()["ok"], true, "{}", output.out);
     }
-    let asked = service.asked();
+    let asked = service.raw_requests();
     for (asked, model, key) in [
         (&asked[0], "of-the-environment", "sk-minimax"),
         (&asked[1], "of-the-flag", "sk-minimax"),
@@ -251,7 +251,7 @@ fn cli_007_doctor_lists_providers_and_modules_and_never_a_key() {
     let listed = place.json(&["list", "--json"]);
     assert_eq!(health["modules"], json!(listed.as_array().unwrap().len()));
     let words = place.run(&["doctor"], &environment, "");
-    words.out_has(&["anthropic", &health["modules"].to_string()]);
+    words.assert_stdout(&["anthropic", &health["modules"].to_string()]);
     assert!(![told, words].iter().any(|each| each.all().contains("sk-very-secret")));
 }
 
@@ -271,7 +271,7 @@ fn deploy_restate_registers_a_worker_and_shows_what_was_found() {
     let told = place.cogn(&words).expect_exit(0);
     assert!(told.out.contains("multi-reviewer") && told.out.contains("envelope run"), "{}", told.out);
     assert!(told.err.contains("registered 1 service as dp_17"), "{}", told.err);
-    let asked = stub.asked().remove(0);
+    let asked = stub.raw_requests().remove(0);
     assert!(asked.starts_with("POST /deployments ") && asked.contains(r#""force":true"#), "{asked}");
     let said = place.json(&[&words[..], &["--json"]].concat());
     assert_eq!((&said["id"], &said["services"][0]["kind"]), (&json!("dp_17"), &json!("workflow")));

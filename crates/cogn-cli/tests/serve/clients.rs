@@ -158,14 +158,14 @@ fn requests_made_from_the_description_get_answers_as_described() {
 #[test]
 fn a_pipe_that_nobody_reads_does_not_hold_up_the_server() {
     let (mut command, _home) = serve(&[]);
-    let server = TestServer::spawn_unread(&mut command).unwrap();
+    let server = TestServer::spawn_without_reader(&mut command).unwrap();
     // Each line is longer than its path; a pipe buffers 64 KiB.
     let path = "x".repeat(250);
     for _ in 0..1_000 {
         assert_eq!(server.ask(&format!("GET /{path}"), &[], "").0, 404);
     }
     server.terminate();
-    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(server.wait_for_end().0, Some(0));
 }
 
 /// Serves the page from another origin than the server's. The requests have what the page posts.

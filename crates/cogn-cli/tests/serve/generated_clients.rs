@@ -6,7 +6,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cognitive_testkit::{Act, FakeModel, Home, Lack, ProcessOutput, TestServer, good_answer, skip, streamed};
+use cognitive_testkit::{
+    Act, FakeModel, Home, Lack, ProcessOutput, TestServer, good_answer, skip, stream_reply,
+};
 use serde_json::{Value, json};
 
 use crate::home;
@@ -19,7 +21,7 @@ fn answers() -> Vec<Act> {
     let issues = json!([issue(json!("readability")), issue(custom)]);
     let review =
         json!({ "rationale": "r", "verdict": "comment", "issues": issues, "summary": "Two small things." });
-    [label.clone(), review, label].iter().map(|data| Act::stream(streamed(&good_answer(data)))).collect()
+    [label.clone(), review, label].iter().map(|data| Act::stream(stream_reply(&good_answer(data)))).collect()
 }
 
 /// Checks the results that every client must report.

@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use cognitive_testkit::{Act, FakeModel, Home, TestServer, Then, good_answer, piece, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, TestServer, Then, good_answer, piece, stream_reply};
 use serde_json::{Value, json};
 
 use crate::{batches_of, collector, home};
@@ -62,14 +62,14 @@ fn stream_004_a_signal_gives_each_of_a_hundred_streams_its_last_chunk() {
         assert_eq!(rest.last(), Some(ends[0]));
         assert_eq!(ends[0]["partial_data"]["rationale"], "It is");
     }
-    assert_eq!(server.ended(), (Some(0), "stopped\n".to_owned()));
+    assert_eq!(server.wait_for_end(), (Some(0), "stopped\n".to_owned()));
 }
 
 /// Returns an answer that emits a state.
 fn answer() -> Vec<Act> {
     let mut answer = good_answer(&json!({ "rationale": "r" }));
     answer["_emitted_context"] = json!({ "session_state": { "note": "remember-the-milk" } });
-    vec![Act::stream(streamed(&answer))]
+    vec![Act::stream(stream_reply(&answer))]
 }
 
 // D-04, S-23: the context of a conversation survives the process, and belongs to its key.
@@ -84,13 +84,13 @@ fn s_23_a_server_remembers_a_conversation_of_a_key_after_a_restart() {
         let headers = [("authorization", bearer.as_str())];
         let (status, answer) = server.ask("POST /api/run/talk", &headers, body.to_string());
         assert_eq!(status, 200, "{answer}");
-        service.asked().last().unwrap().contains("remember-the-milk")
+        service.raw_requests().last().unwrap().contains("remember-the-milk")
     };
     let server = start(&home, &service, &["--keys", "keys"]);
     assert!(!turn(&server, anna));
     assert!(turn(&server, anna));
     server.terminate();
-    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(server.wait_for_end().0, Some(0));
     let server = start(&home, &service, &["--keys", "keys"]);
     assert!(!turn(&server, bob), "another key has a conversation of its own");
     assert!(turn(&server, anna));
@@ -108,7 +108,7 @@ fn spans_are_sent_before_a_server_ends() {
     let server = TestServer::start(&home, &words, &[("MISTRAL_API_KEY", "none-that-counts")]);
     assert_eq!(server.ask("POST /api/run/talk", &[], r#"{"text": "a"}"#).0, 200);
     server.terminate();
-    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(server.wait_for_end().0, Some(0));
     let batches: Vec<String> = batches_of(&collector).iter().map(Value::to_string).collect();
     let has_model = |batch: &String| {
         batch.contains(r#""gen_ai.provider.name""#) && batch.contains(r#""stringValue":"mistral_ai""#)
@@ -159,7 +159,7 @@ fn a_service_reads_its_keys_again_at_sighup() {
     server.wait_for("/v1/reviews");
     server.terminate();
     let before = server.said.clone();
-    let (code, after) = server.ended();
+    let (code, after) = server.wait_for_end();
     assert_eq!(code, Some(0));
     // Standard error is a pipe, so a program reads it: each line is JSON with a time and a level.
     let lines: Vec<Value> =

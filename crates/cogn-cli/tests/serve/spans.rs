@@ -39,7 +39,11 @@ fn run(home: &Home, module: &str, more: &[&str]) -> (i32, String, String) {
 
 /// The spans that a collector took from a program that has ended: a slow run sends several batches.
 fn spans_of(collector: &FakeModel) -> Vec<Value> {
-    assert!(collector.asked().iter().all(|text| !text.contains("secret")), "{:?}", collector.asked());
+    assert!(
+        collector.raw_requests().iter().all(|text| !text.contains("secret")),
+        "{:?}",
+        collector.raw_requests()
+    );
     let spans = |batch: Value| {
         batch.pointer("/resourceSpans/0/scopeSpans/0/spans").unwrap().as_array().unwrap().clone()
     };
@@ -138,7 +142,7 @@ fn a_provider_has_its_name_of_the_semantic_conventions() {
         ("groq", "groq"),
         ("openrouter", "openrouter"),
     ] {
-        let (home, collector, service) = (home(), collector(), FakeModel::saying(&text));
+        let (home, collector, service) = (home(), collector(), FakeModel::with_answer(&text));
         let key = format!("{}_API_KEY", provider.to_uppercase());
         let place = ["--base-url", &service.url(), "--provider", provider, "--model", "stub"];
         let usual =

@@ -1,12 +1,12 @@
-//! The operating system interface of this crate. `unix.rs` and `other.rs` provide the same functions; code
+//! The operating system interface of this crate. `unix.rs` and `fallback.rs` provide the same functions; code
 //! outside this folder does not depend on the platform.
 
 #[cfg(not(unix))]
-mod other;
+mod fallback;
 #[cfg(unix)]
 mod unix;
 
 #[cfg(not(unix))]
-pub(crate) use other::*;
+pub(crate) use fallback::*;
 #[cfg(unix)]
 pub(crate) use unix::*;

@@ -17,7 +17,7 @@ pub(crate) fn waking_sockets() -> io::Result<WakingSockets> {
 
 /// Returns the descriptor of the socket that a loop has to watch.
 #[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
-pub(crate) fn watched((_, far): &WakingSockets) -> Option<i32> {
+pub(crate) fn watched_socket((_, far): &WakingSockets) -> Option<i32> {
     Some(far.as_raw_fd())
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn wake((near, _): &WakingSockets) -> bool {
 }
 
 /// Drains the socket after the loop has woken.
-pub(crate) fn rest((_, far): &WakingSockets) {
+pub(crate) fn drain((_, far): &WakingSockets) {
     let mut far = far;
     let _ = far.read(&mut [0; 64]);
 }

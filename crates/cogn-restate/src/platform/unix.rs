@@ -11,7 +11,7 @@ pub(crate) fn share_address(socket: &TcpSocket) -> io::Result<()> {
 }
 
 /// Resolves when the process receives SIGTERM or Ctrl-C.
-pub(crate) async fn asked_to_end() {
+pub(crate) async fn shutdown_signal() {
     let Ok(mut terminated) = signal(SignalKind::terminate()) else { return std::future::pending().await };
     tokio::select! {
         _ = terminated.recv() => {}

@@ -11,10 +11,10 @@ use restate_sdk::endpoint::ContextInternal;
 use restate_sdk::serde::Json;
 use serde_json::{Value, json};
 
-use super::{ANY_RUN, SESSION, Service, ServiceBoxFuture, answer, unknown};
+use super::{ANY_RUN, SESSION, Service, ServiceBoxFuture, answer, unknown_handler};
 use crate::durable::early_end;
 use crate::run_request::NamedBody;
-use crate::worker::{DurableWorker, refused};
+use crate::worker::{DurableWorker, failure_json};
 
 /// The service [`FRONT`](super::FRONT).
 pub(super) struct Front {
@@ -28,12 +28,12 @@ impl Service for Front {
         let worker = Arc::clone(&self.worker);
         Box::pin(async move {
             if ctx.handler_name() != "run" {
-                return unknown(&ctx);
+                return unknown_handler(&ctx);
             }
             let (body, about) = ctx.input::<Bytes>().await;
             let envelope = match route(&worker, &body) {
                 Ok(route) => route.follow(&ctx, &about.invocation_id).await,
-                Err(failure) => refused(failure, &about.invocation_id),
+                Err(failure) => failure_json(failure, &about.invocation_id),
             };
             answer(&ctx, envelope);
             Ok(())
@@ -64,7 +64,7 @@ fn route(worker: &DurableWorker, body: &[u8]) -> Result<RunRoute, Failure> {
     let sent = json!({ "module": module.digest.module, "input": named.input, "options": named.options });
     let key = named.key.clone().unwrap_or_else(|| canonical_sha256(&sent));
     let name = named.module.clone();
-    Ok(match (module.stands_alone(), wishes.waits()) {
+    Ok(match (module.is_standalone(), wishes.waits()) {
         (true, false) => RunRoute::Module { name, key, body: named.input_with_options() },
         (true, true) => {
             RunRoute::Workflow { name: ANY_RUN.to_owned(), key: format!("{name}:{key}"), body: whole() }
@@ -90,7 +90,7 @@ impl RunRoute {
         let called = ctx.call::<_, Json<Value>>(target, key, None, None, Vec::new(), Json(body));
         match called.await {
             Ok(Json(envelope)) => envelope,
-            Err(error) => refused(early_end(&error), invocation),
+            Err(error) => failure_json(early_end(&error), invocation),
         }
     }
 }

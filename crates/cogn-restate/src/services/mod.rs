@@ -84,7 +84,7 @@ impl WorkerOffer {
             match worker.runtime.modules().glance(&name) {
                 Ok(module) => {
                     let about = &module.manifest.responsibility;
-                    let shape = if module.stands_alone() {
+                    let shape = if module.is_standalone() {
                         ServiceShape::Module
                     } else {
                         ServiceShape::Workflow(Some(name.clone()))
@@ -233,6 +233,6 @@ fn answer(ctx: &ContextInternal, answer: Value) {
     ctx.end();
 }
 
-fn unknown(ctx: &ContextInternal) -> Result<(), Error> {
+fn unknown_handler(ctx: &ContextInternal) -> Result<(), Error> {
     Err(Error::unknown_handler(ctx.service_name(), ctx.handler_name()))
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use restate_sdk::endpoint::ContextInternal;
 
-use super::{Service, ServiceBoxFuture, answer, unknown};
+use super::{Service, ServiceBoxFuture, answer, unknown_handler};
 use crate::run_request;
-use crate::worker::{DurableWorker, WantedRun, refused};
+use crate::worker::{DurableWorker, WantedRun, failure_json};
 
 /// The service of one module.
 pub(super) struct ModuleService {
@@ -22,7 +22,7 @@ impl Service for ModuleService {
         let (worker, module) = (Arc::clone(&self.worker), self.module.clone());
         Box::pin(async move {
             if ctx.handler_name() != "run" {
-                return unknown(&ctx);
+                return unknown_handler(&ctx);
             }
             let (body, about) = ctx.input::<Bytes>().await;
             let invocation = about.invocation_id;
@@ -35,7 +35,7 @@ impl Service for ModuleService {
                     let wanted = WantedRun { module, body, wishes, invocation, session: None };
                     worker.finish(&ctx, wanted).await.envelope
                 }
-                Err(failure) => refused(failure, &invocation),
+                Err(failure) => failure_json(failure, &invocation),
             };
             answer(&ctx, envelope);
             Ok(())

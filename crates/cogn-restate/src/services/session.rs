@@ -11,12 +11,12 @@ use restate_sdk::errors::TerminalError;
 use restate_sdk::serde::Json;
 use serde_json::{Value, json};
 
-use super::{Service, ServiceBoxFuture, answer, unknown};
+use super::{Service, ServiceBoxFuture, answer, unknown_handler};
 use crate::durable::early_end;
 use crate::run_request::{GivenBody, NamedBody};
-use crate::session_context::after;
+use crate::session_context::merged_state;
 use crate::steps::KeptEntry;
-use crate::worker::{DurableWorker, WantedRun, WantedSession, micros, moment, refused};
+use crate::worker::{DurableWorker, WantedRun, WantedSession, failure_json, micros, moment};
 
 /// The state key of the context.
 const CONTEXT: &str = "context";
@@ -35,15 +35,15 @@ impl Service for SessionObject {
             let (body, about) = ctx.input::<Bytes>().await;
             let said = match ctx.handler_name() {
                 "run" => run(&worker, &ctx, &body, (about.key, about.invocation_id)).await,
-                "context" => match kept(&ctx).await {
+                "context" => match kept_entries(&ctx).await {
                     Ok(entries) => json!({ "context": entries }),
-                    Err(error) => refused(early_end(&error), &about.invocation_id),
+                    Err(error) => failure_json(early_end(&error), &about.invocation_id),
                 },
                 "forget" => {
                     ctx.clear_all();
                     json!({ "forgotten": about.key })
                 }
-                _ => return unknown(&ctx),
+                _ => return unknown_handler(&ctx),
             };
             answer(&ctx, said);
             Ok(())
@@ -51,7 +51,7 @@ impl Service for SessionObject {
     }
 }
 
-async fn kept(ctx: &ContextInternal) -> Result<Vec<KeptEntry>, TerminalError> {
+async fn kept_entries(ctx: &ContextInternal) -> Result<Vec<KeptEntry>, TerminalError> {
     Ok(ctx.get::<Json<Vec<KeptEntry>>>(CONTEXT).await?.map(Json::into_inner).unwrap_or_default())
 }
 
@@ -69,19 +69,19 @@ async fn run(
     });
     let (named, wishes) = match read {
         Ok(read) => read,
-        Err(failure) => return refused(failure, &invocation),
+        Err(failure) => return failure_json(failure, &invocation),
     };
     let began = ctx.run(|| async { Ok(micros(SystemTime::now())) }).name("began").await;
-    let (state, began) = match (kept(ctx).await, began) {
+    let (state, began) = match (kept_entries(ctx).await, began) {
         (Ok(state), Ok(began)) => (state, moment(began)),
-        (Err(error), _) | (_, Err(error)) => return refused(early_end(&error), &invocation),
+        (Err(error), _) | (_, Err(error)) => return failure_json(early_end(&error), &invocation),
     };
     let session = WantedSession { key, state: state.clone(), began };
     let body = GivenBody::Json(named.input);
     let wanted = WantedRun { module: named.module, body, wishes, invocation, session: Some(session) };
     let finished = worker.finish(ctx, wanted).await;
     if !finished.context.is_empty() {
-        ctx.set(CONTEXT, Json(after(state, &finished.context)));
+        ctx.set(CONTEXT, Json(merged_state(state, &finished.context)));
     }
     finished.envelope
 }

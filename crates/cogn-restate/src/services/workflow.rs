@@ -11,11 +11,11 @@ use restate_sdk::errors::TerminalError;
 use restate_sdk::serde::Json;
 use serde_json::{Value, json};
 
-use super::{Service, ServiceBoxFuture, answer, unknown};
+use super::{Service, ServiceBoxFuture, answer, unknown_handler};
 use crate::durable::{FinishedRun, early_end};
-use crate::review::{SentDecision, WaitingAnswer, decided};
+use crate::review::{SentDecision, WaitingAnswer, apply_decision};
 use crate::run_request::{self, GivenBody, NamedBody};
-use crate::worker::{DurableWorker, WantedRun, refused};
+use crate::worker::{DurableWorker, WantedRun, failure_json};
 
 /// The promise of the envelope.
 const ENVELOPE: &str = "envelope";
@@ -40,31 +40,31 @@ impl Service for RunWorkflow {
             let invocation = about.invocation_id;
             let said = match ctx.handler_name() {
                 "run" => {
-                    let envelope = match wanted(module, &body, &invocation) {
+                    let envelope = match requested_run(module, &body, &invocation) {
                         Ok(wanted) => run(&worker, &ctx, wanted).await,
-                        Err(failure) => refused(failure, &invocation),
+                        Err(failure) => failure_json(failure, &invocation),
                     };
                     ctx.resolve_promise(ENVELOPE, Json(envelope.clone()));
                     envelope
                 }
                 "envelope" => match ctx.promise::<Json<Value>>(ENVELOPE).await {
                     Ok(Json(envelope)) => envelope,
-                    Err(error) => refused(early_end(&error), &invocation),
+                    Err(error) => failure_json(early_end(&error), &invocation),
                 },
                 "status" => match status(&ctx).await {
                     Ok(status) => status,
-                    Err(error) => refused(early_end(&error), &invocation),
+                    Err(error) => failure_json(early_end(&error), &invocation),
                 },
                 "review" => match ctx.promise::<Json<Option<WaitingAnswer>>>(REVIEW).await {
-                    Ok(Json(waiting)) => shown(waiting),
-                    Err(error) => refused(early_end(&error), &invocation),
+                    Ok(Json(waiting)) => waiting_json(waiting),
+                    Err(error) => failure_json(early_end(&error), &invocation),
                 },
                 "decide" => match decide(&worker, &ctx, &body).await {
                     Ok(Ok(said)) => said,
-                    Ok(Err(failure)) => refused(failure, &invocation),
-                    Err(error) => refused(early_end(&error), &invocation),
+                    Ok(Err(failure)) => failure_json(failure, &invocation),
+                    Err(error) => failure_json(early_end(&error), &invocation),
                 },
-                _ => return unknown(&ctx),
+                _ => return unknown_handler(&ctx),
             };
             answer(&ctx, said);
             Ok(())
@@ -72,7 +72,7 @@ impl Service for RunWorkflow {
     }
 }
 
-fn wanted(module: Option<String>, body: &[u8], invocation: &str) -> Result<WantedRun, Failure> {
+fn requested_run(module: Option<String>, body: &[u8], invocation: &str) -> Result<WantedRun, Failure> {
     let (module, body, wishes) = match module {
         Some(module) => {
             let (body, wishes) = run_request::read(body)?;
@@ -99,7 +99,7 @@ async fn run(worker: &DurableWorker, ctx: &ContextInternal, wanted: WantedRun) -
     let Some(waiting) = waiting else { return envelope };
     let decision = match ctx.promise::<Json<SentDecision>>(DECISION).await {
         Ok(Json(decision)) => decision,
-        Err(error) => return refused(early_end(&error), &invocation),
+        Err(error) => return failure_json(early_end(&error), &invocation),
     };
     if let Some(review_queue) = worker.stored_queue() {
         let (id, decision) = (&waiting.review.id, decision.as_new());
@@ -109,7 +109,7 @@ async fn run(worker: &DurableWorker, ctx: &ContextInternal, wanted: WantedRun) -
             .name("decision kept")
             .await;
     }
-    decided(&decision, &waiting.envelope)
+    apply_decision(&decision, &waiting.envelope)
 }
 
 async fn status(ctx: &ContextInternal) -> Result<Value, TerminalError> {
@@ -122,7 +122,7 @@ async fn status(ctx: &ContextInternal) -> Result<Value, TerminalError> {
 }
 
 /// Formats the waiting answer for the reviewer.
-fn shown(waiting: Option<WaitingAnswer>) -> Value {
+fn waiting_json(waiting: Option<WaitingAnswer>) -> Value {
     match waiting {
         Some(WaitingAnswer { module, review, envelope }) => json!({
             "state": "waiting", "module": module, "rule": review.rule, "review": review.id, "envelope": envelope,

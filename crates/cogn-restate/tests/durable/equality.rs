@@ -47,7 +47,7 @@ async fn envelopes_equal_those_of_one_process() {
         if !is_module || has_media {
             continue;
         }
-        let composed = !runtime.modules().module(&module).unwrap().stands_alone();
+        let composed = !runtime.modules().module(&module).unwrap().is_standalone();
         for (place, (input, replies)) in golden(&bundled.join(&module), &module).into_iter().enumerate() {
             for (of, reply) in &replies {
                 here.model.says(of, reply);

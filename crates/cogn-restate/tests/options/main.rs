@@ -168,7 +168,7 @@ fn without_its_option_a_cell_is_seen_to_fail() {
     run("no option", |case| {
         // The service of the others falls silent, so a run without these options would not end.
         // A service keeps no answers between invocations, so it always asks again.
-        let ends = case.ends_without() && case.name != "no_cache";
+        let ends = case.ends_by_itself() && case.name != "no_cache";
         let seen = ends.then(|| (case.name.to_owned(), cell(case, "words", &Setup::default(), false)));
         seen.into_iter().collect()
     });

@@ -139,7 +139,7 @@ impl PostCoordinator {
     }
 
     /// Records on disk that a post is about to be sent. Returns its number and name.
-    pub(super) fn leaving(&self, requests: &[PostedRequest]) -> io::Result<(u64, String)> {
+    pub(super) fn record_leaving(&self, requests: &[PostedRequest]) -> io::Result<(u64, String)> {
         let mut state = self.state.lock();
         let post = state.file.next;
         state.file.next += 1;
@@ -158,7 +158,7 @@ impl PostCoordinator {
     }
 
     /// Records that the service has accepted a post.
-    pub(super) fn sent(&self, post: u64, id: String) -> io::Result<()> {
+    pub(super) fn record_sent(&self, post: u64, id: String) -> io::Result<()> {
         let mut state = self.state.lock();
         state.file.note(&PostLine::Sent { post, id: id.clone() })?;
         if let Some(open) = state.open.get_mut(&post) {
@@ -198,7 +198,7 @@ impl PostCoordinator {
     }
 
     /// Records that all answers of a post were collected. Requests without an answer are marked as lost.
-    pub(super) fn collected(&self, post: u64, ids: &[String]) -> io::Result<()> {
+    pub(super) fn record_collected(&self, post: u64, ids: &[String]) -> io::Result<()> {
         let mut state = self.state.lock();
         for id in ids {
             if !state.file.has(id) {
@@ -206,7 +206,7 @@ impl PostCoordinator {
             }
             state.away.remove(id);
         }
-        state.file.collected(post)?;
+        state.file.record_collected(post)?;
         state.open.remove(&post);
         Self::tell(&mut state, ids);
         Ok(())

@@ -39,7 +39,11 @@ pub(crate) struct PostedProvider {
 }
 
 impl PostedProvider {
-    async fn answered(&self, call: &ModelCall, sink: &mut dyn CallSink) -> Result<ModelEnd, ProviderError> {
+    async fn answer_by_post(
+        &self,
+        call: &ModelCall,
+        sink: &mut dyn CallSink,
+    ) -> Result<ModelEnd, ProviderError> {
         let (mut reposts, mut concessions) = (0, 0);
         loop {
             let draft = self.service.draft(call)?;
@@ -75,6 +79,6 @@ impl Provider for PostedProvider {
         call: &'a ModelCall,
         sink: &'a mut dyn CallSink,
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
-        Box::pin(self.answered(call, sink))
+        Box::pin(self.answer_by_post(call, sink))
     }
 }

@@ -109,7 +109,7 @@ impl PostFile {
     }
 
     /// Records that all answers of a post are stored, after syncing them to disk.
-    pub(super) fn collected(&mut self, post: u64) -> io::Result<()> {
+    pub(super) fn record_collected(&mut self, post: u64) -> io::Result<()> {
         self.replies.sync_data()?;
         self.note(&PostLine::Collected { post })
     }
@@ -174,7 +174,7 @@ mod tests {
             file.note(&PostLine::Sent { post: 1, id: "y".to_owned() }).unwrap();
             file.keep("a", PostedReply::Answer { status: 200, body: "{}".to_owned() }).unwrap();
             file.keep("b", PostedReply::Lost("expired".to_owned())).unwrap();
-            file.collected(0).unwrap();
+            file.record_collected(0).unwrap();
         }
         let mut torn = OpenOptions::new().append(true).open(dir.path().join("replies.jsonl")).unwrap();
         torn.write_all(b"{\"id\":\"c\",\"sta").unwrap();

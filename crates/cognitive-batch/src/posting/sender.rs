@@ -55,9 +55,9 @@ async fn settle(
     post: u64,
     open: &OpenPost,
 ) -> Result<(), String> {
-    let found = patiently(plan, || plan.service.find(&open.name, open.at, open.ids.len())).await?;
+    let found = with_retries(plan, || plan.service.find(&open.name, open.at, open.ids.len())).await?;
     match found {
-        Some(id) => coordinator.sent(post, id),
+        Some(id) => coordinator.record_sent(post, id),
         None => coordinator.void(post),
     }
     .map_err(|error| error.to_string())
@@ -68,19 +68,19 @@ async fn post(
     coordinator: &PostCoordinator,
     requests: &[PostedRequest],
 ) -> Result<(), String> {
-    let (post, name) = coordinator.leaving(requests).map_err(|error| error.to_string())?;
+    let (post, name) = coordinator.record_leaving(requests).map_err(|error| error.to_string())?;
     // Never resent blindly: the service may have received it, so it is looked up first.
     let mut wait = Duration::from_secs(1).min(plan.poll);
     for _ in 0..TRIES {
         match plan.service.post(&name, requests).await {
-            Ok(id) => return coordinator.sent(post, id).map_err(|error| error.to_string()),
+            Ok(id) => return coordinator.record_sent(post, id).map_err(|error| error.to_string()),
             Err(error) if passes(&error) => {
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(LONGEST_WAIT);
                 let since = std::time::SystemTime::now().checked_sub(Duration::from_mins(10));
                 let since = since.unwrap_or(std::time::UNIX_EPOCH);
                 if let Ok(Some(id)) = plan.service.find(&name, since, requests.len()).await {
-                    return coordinator.sent(post, id).map_err(|error| error.to_string());
+                    return coordinator.record_sent(post, id).map_err(|error| error.to_string());
                 }
             }
             Err(error) => {
@@ -115,7 +115,7 @@ async fn ask(
             let mut keep = |id: &str, reply| coordinator.keep(id, reply);
             match plan.service.collect(id, &open.ids, &mut keep).await {
                 Ok(()) if coordinator.has_any(&open.ids) => {
-                    coordinator.collected(post, &open.ids).map_err(|error| error.to_string())
+                    coordinator.record_collected(post, &open.ids).map_err(|error| error.to_string())
                 }
                 // The lookup found an unrelated post, or the service processed none of its requests.
                 Ok(()) => coordinator.void(post).map_err(|error| error.to_string()),
@@ -127,7 +127,7 @@ async fn ask(
 }
 
 /// Retries an operation while its error is temporary.
-async fn patiently<T, F>(plan: &PostPlan, mut attempt: impl FnMut() -> F) -> Result<T, String>
+async fn with_retries<T, F>(plan: &PostPlan, mut attempt: impl FnMut() -> F) -> Result<T, String>
 where
     F: Future<Output = Result<T, ProviderError>>,
 {

@@ -22,7 +22,7 @@ pub(crate) struct ParquetReader {
 impl ParquetReader {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        guarded(|| {
+        catch_panics(|| {
             let reader = SerializedFileReader::new(file).map_err(io::Error::other)?;
             let fields = reader.metadata().file_metadata().schema().get_fields();
             let names = fields.iter().map(|field| field.name().to_owned()).collect();
@@ -34,14 +34,14 @@ impl ParquetReader {
 /// Returns the number of rows according to the file's metadata.
 pub(crate) fn count(path: &Path) -> io::Result<u64> {
     let file = File::open(path)?;
-    guarded(|| {
+    catch_panics(|| {
         let reader = SerializedFileReader::new(file).map_err(io::Error::other)?;
         u64::try_from(reader.metadata().file_metadata().num_rows()).map_err(io::Error::other)
     })
 }
 
 /// Catches panics: the Parquet library panics on some malformed files, which must not end the process.
-fn guarded<T>(read: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+fn catch_panics<T>(read: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| Err(io::Error::other("the Parquet file is broken")))
 }
@@ -52,7 +52,7 @@ impl RowReader for ParquetReader {
     }
 
     fn next_row(&mut self, is_wanted: bool) -> io::Result<Option<RawRow>> {
-        guarded(|| match self.rows.next() {
+        catch_panics(|| match self.rows.next() {
             None => Ok(None),
             Some(Err(error)) => Err(io::Error::other(error)),
             Some(Ok(_)) if !is_wanted => Ok(Some(RawRow::Line(Vec::new()))),

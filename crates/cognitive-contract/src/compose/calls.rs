@@ -102,7 +102,7 @@ pub struct Directives {
 #[must_use]
 pub fn directives(prompt: &str) -> Directives {
     let mut found = Directives::default();
-    let mut parentheses = Parentheses::pair_up(prompt);
+    let mut parentheses = Parentheses::parse(prompt);
     let mut at = 0;
     while let Some(offset) = prompt.get(at..).and_then(|rest| rest.find(['@', '{'])) {
         let start = at + offset;
@@ -147,7 +147,7 @@ impl Directives {
 impl Insert {
     /// Returns the text to insert: a text as it is, other values as JSON, `None` if the value is missing.
     #[must_use]
-    pub fn shown(&self, envelope: &Value) -> Option<String> {
+    pub fn text(&self, envelope: &Value) -> Option<String> {
         let value = self.path.find(envelope)?;
         Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
     }
@@ -165,7 +165,9 @@ fn call(prompt: &str, start: usize, parentheses: &mut Parentheses) -> Option<(us
     let mut cursor = Cursor::new(prompt, start);
     // `someone@call:x` is an email address.
     let before = prompt.get(..start)?.chars().next_back();
-    if !cursor.eat("@call:") || before.is_some_and(|before| before.is_ascii_alphanumeric() || before == '_') {
+    if !cursor.skip_token("@call:")
+        || before.is_some_and(|before| before.is_ascii_alphanumeric() || before == '_')
+    {
         return None;
     }
     let module = name(&mut cursor)?;
@@ -182,9 +184,9 @@ fn call_of<'a>(
 ) -> Result<Call, Slip> {
     let open = cursor.at();
     let mut written = None;
-    if cursor.eat("(") {
+    if cursor.skip_token("(") {
         let message = "expected a closing `)` on the same line";
-        let close = parentheses.closing(open).ok_or_else(|| Slip::new(start..open + 1, message))?;
+        let close = parentheses.closing_position(open).ok_or_else(|| Slip::new(start..open + 1, message))?;
         written = prompt.get(open + 1..close).map(|text| text.trim().to_owned());
         *cursor = Cursor::new(prompt, close + 1);
     }
@@ -192,7 +194,7 @@ fn call_of<'a>(
         None => Argument::Input,
         Some(text) => argument(text).map_err(|slip| Slip::new(start..cursor.at(), slip.message))?,
     };
-    let options = if cursor.eat("[") { options(cursor)? } else { CallOptions::default() };
+    let options = if cursor.skip_token("[") { options(cursor)? } else { CallOptions::default() };
     Ok(Call { module: module.to_owned(), argument, written, options, span: start..cursor.at() })
 }
 
@@ -224,11 +226,11 @@ fn options(cursor: &mut Cursor<'_>) -> Result<CallOptions, Slip> {
             ("tier", Some(value)) => options.tier = Some(tier(value).ok_or_else(wrong)?),
             _ => return Err(wrong()),
         }
-        if cursor.eat("]") {
+        if cursor.skip_token("]") {
             return Ok(options);
         }
-        if !cursor.eat(",") {
-            return Err(cursor.expected("`,` or `]` on the same line"));
+        if !cursor.skip_token(",") {
+            return Err(cursor.expected_error("`,` or `]` on the same line"));
         }
     }
 }
@@ -246,14 +248,14 @@ fn tier(word: &str) -> Option<Tier> {
 /// Parses a placeholder at `start`, if one begins there.
 fn insert(prompt: &str, start: usize) -> Option<Insert> {
     let mut cursor = Cursor::new(prompt, start);
-    if !cursor.eat("{{") {
+    if !cursor.skip_token("{{") {
         return None;
     }
     cursor.take_while(|letter| letter == ' ');
     let module = name(&mut cursor)?.to_owned();
     let path = Path::read_steps(&mut cursor).ok()?;
     cursor.take_while(|letter| letter == ' ');
-    cursor.eat("}}").then(|| Insert { module, path, span: start..cursor.at() })
+    cursor.skip_token("}}").then(|| Insert { module, path, span: start..cursor.at() })
 }
 
 /// Matching parentheses, found in one pass. A pair never spans lines, so that an unclosed one does not swallow the
@@ -266,7 +268,7 @@ struct Parentheses {
 }
 
 impl Parentheses {
-    fn pair_up(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut pairs: Vec<(usize, Option<usize>)> = Vec::new();
         let mut open: Vec<usize> = Vec::new();
         for (at, byte) in text.bytes().enumerate() {
@@ -288,7 +290,7 @@ impl Parentheses {
     }
 
     /// Returns the closing position for the parenthesis at `at`. Positions must be queried from left to right.
-    fn closing(&mut self, at: usize) -> Option<usize> {
+    fn closing_position(&mut self, at: usize) -> Option<usize> {
         while self.pairs.get(self.next).is_some_and(|(open, _)| *open < at) {
             self.next += 1;
         }

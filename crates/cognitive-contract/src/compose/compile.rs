@@ -50,7 +50,7 @@ impl CompositionFault {
         Self { path: path.into(), span: None, rule, message: message.into() }
     }
 
-    fn of_slip(path: String, rule: &'static str, text: &str, slip: Slip) -> Self {
+    fn from_slip(path: String, rule: &'static str, text: &str, slip: Slip) -> Self {
         let before = text.get(..slip.span.start).unwrap_or(text);
         let message = format!("{} (at character {})", slip.message, before.chars().count() + 1);
         Self { path, span: Some(slip.span), rule, message }
@@ -93,7 +93,7 @@ impl CompositionPlan {
             return Err(compiler.faults);
         }
         connect(&mut parts, &steps);
-        let sorted = sorted(&parts);
+        let sorted = topological_order(&parts);
         if sorted.len() < parts.len() {
             let message = "expected steps that lead forward: these modules feed each other in a circle";
             compiler.faults.push(CompositionFault::new("/composition/dataflow", "flow", message));
@@ -218,7 +218,7 @@ impl<'a> PlanCompiler<'a> {
             };
             for (name, slip) in slips {
                 let text = members.get(name).map(String::as_str).unwrap_or_default();
-                self.faults.push(CompositionFault::of_slip(pointer(&at, name), "path", text, slip));
+                self.faults.push(CompositionFault::from_slip(pointer(&at, name), "path", text, slip));
             }
             None
         });
@@ -319,7 +319,7 @@ impl<'a> PlanCompiler<'a> {
 
     fn condition(&mut self, text: &str, at: String) -> Option<Condition> {
         let parsed =
-            Condition::parse(text).map_err(|slip| CompositionFault::of_slip(at, "condition", text, slip));
+            Condition::parse(text).map_err(|slip| CompositionFault::from_slip(at, "condition", text, slip));
         parsed.map_err(|fault| self.faults.push(fault)).ok()
     }
 
@@ -366,7 +366,7 @@ fn connect(parts: &mut [PlanPart], steps: &[FlowStep]) {
 }
 
 /// Topological order of the parts; ties follow the order of the data flow. Parts in a cycle are left out.
-fn sorted(parts: &[PlanPart]) -> Vec<usize> {
+fn topological_order(parts: &[PlanPart]) -> Vec<usize> {
     let mut waiting: Vec<usize> = parts.iter().map(|part| part.after.len()).collect();
     let mut feeds: Vec<Vec<usize>> = vec![Vec::new(); parts.len()];
     for (place, part) in parts.iter().enumerate() {

@@ -58,12 +58,12 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    pub(super) fn rest(&self) -> &'a str {
+    pub(super) fn remainder(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
     pub(super) fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        self.remainder().chars().next()
     }
 
     pub(super) fn bump(&mut self) -> Option<char> {
@@ -73,8 +73,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips `token` if it comes next.
-    pub(super) fn eat(&mut self, token: &str) -> bool {
-        let next = self.rest().starts_with(token);
+    pub(super) fn skip_token(&mut self, token: &str) -> bool {
+        let next = self.remainder().starts_with(token);
         if next {
             self.at += token.len();
         }
@@ -82,7 +82,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Advances by `length` bytes.
-    pub(super) fn skipping(mut self, length: usize) -> Self {
+    pub(super) fn advance_by(mut self, length: usize) -> Self {
         self.at += length;
         self
     }
@@ -93,23 +93,23 @@ impl<'a> Cursor<'a> {
 
     /// Takes all letters that satisfy `holds`.
     pub(super) fn take_while(&mut self, holds: impl Fn(char) -> bool) -> &'a str {
-        let rest = self.rest();
+        let rest = self.remainder();
         let length = rest.find(|letter| !holds(letter)).unwrap_or(rest.len());
         self.at += length;
         rest.get(..length).unwrap_or_default()
     }
 
     /// An error at the next character.
-    pub(super) fn expected(&self, what: &str) -> Slip {
+    pub(super) fn expected_error(&self, what: &str) -> Slip {
         let length = self.peek().map_or(0, char::len_utf8);
         Slip::new(self.at..self.at + length, format!("expected {what}"))
     }
 
     /// Parses a text in `'` or `"`. A backslash escapes a quote, a backslash, `n`, `r` or `t`.
-    pub(super) fn quoted(&mut self) -> Result<String, Slip> {
+    pub(super) fn parse_quoted(&mut self) -> Result<String, Slip> {
         let start = self.at;
         let Some(quote @ ('\'' | '"')) = self.peek() else {
-            return Err(self.expected("a text between quotes"));
+            return Err(self.expected_error("a text between quotes"));
         };
         self.bump();
         let mut text = String::new();
@@ -119,7 +119,7 @@ impl<'a> Cursor<'a> {
                 None => return Err(Slip::new(start..self.at, format!("expected a closing {quote}"))),
                 Some(letter) if letter == quote => return Ok(text),
                 Some('\\') => {
-                    let escaped = self.bump().and_then(unescaped);
+                    let escaped = self.bump().and_then(unescape);
                     let message = "expected one of `\\'`, `\\\"`, `\\\\`, `\\n`, `\\r`, `\\t`";
                     text.push(escaped.ok_or_else(|| Slip::new(letter_at..self.at, message))?);
                 }
@@ -129,7 +129,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-fn unescaped(letter: char) -> Option<char> {
+fn unescape(letter: char) -> Option<char> {
     match letter {
         'n' => Some('\n'),
         'r' => Some('\r'),
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     fn quoted(text: &str) -> Result<String, Range<usize>> {
-        Cursor::new(text, 0).quoted().map_err(|slip| slip.span)
+        Cursor::new(text, 0).parse_quoted().map_err(|slip| slip.span)
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::cursor::Slip;
 use super::parser;
 use super::path::{Path, PathRoot};
-use crate::json_cmp::{order, same};
+use crate::json_cmp::{deep_equal, order};
 
 /// A compiled condition.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,12 +53,12 @@ pub(super) enum Comparison {
 impl Condition {
     /// Compiles a condition. An error carries its position.
     pub fn parse(text: &str) -> Result<Self, Slip> {
-        Self::parse_over(text, &[])
+        Self::parse_with_names(text, &[])
     }
 
     /// Like [`parse`](Self::parse), but these members of the root need no `$.`, and lists are supported:
     /// `risk in [medium, high]`.
-    pub fn parse_over(text: &str, names: &[&str]) -> Result<Self, Slip> {
+    pub fn parse_with_names(text: &str, names: &[&str]) -> Result<Self, Slip> {
         Ok(Self { source: text.to_owned(), tree: parser::parse(text, names)? })
     }
 
@@ -171,8 +171,8 @@ impl Comparison {
     fn holds(self, left: &Value, right: &Value) -> bool {
         let between = |accept: fn(Ordering) -> bool| order(left, right).is_some_and(accept);
         match self {
-            Self::Equal => same(left, right),
-            Self::Unequal => !same(left, right),
+            Self::Equal => deep_equal(left, right),
+            Self::Unequal => !deep_equal(left, right),
             Self::Less => between(Ordering::is_lt),
             Self::LessOrEqual => between(Ordering::is_le),
             Self::Greater => between(Ordering::is_gt),

@@ -31,7 +31,7 @@ pub struct Need {
 impl Need {
     /// A required module, in any version.
     #[must_use]
-    pub fn required(name: impl Into<String>) -> Self {
+    pub fn required_module(name: impl Into<String>) -> Self {
         Self { name: name.into(), range: VersionRange::any(), optional: false, fallback: None }
     }
 }
@@ -146,7 +146,7 @@ impl Graph {
     /// Checks the graph. Missing modules are reported first, then cycles, then depth: the calls of a missing module are
     /// unknown, and a cycle has no depth.
     pub fn check(&self) -> Result<Sound, GraphFault> {
-        let (fatal, absent) = self.absent();
+        let (fatal, absent) = self.missing_modules();
         if !fatal.is_empty() {
             return Err(GraphFault::Missing(fatal));
         }
@@ -156,7 +156,7 @@ impl Graph {
             let own = self.node(*place).and_then(|node| node.max_depth);
             let limit = if *place == 0 { root_limit } else { own.unwrap_or(u64::MAX) };
             if walk.height(*place) > limit {
-                return Err(GraphFault::TooDeep { way: self.names(&walk.way_down(*place)), limit });
+                return Err(GraphFault::TooDeep { way: self.names(&walk.deepest_path(*place)), limit });
             }
         }
         let calls = self.calls(&walk.order);
@@ -188,19 +188,19 @@ impl Graph {
     }
 
     /// Returns the index of a module in an accepted version.
-    fn found(&self, name: &str, range: &VersionRange) -> Option<usize> {
+    fn find_index(&self, name: &str, range: &VersionRange) -> Option<usize> {
         let place = *self.places.get(name)?;
         range.matches(&self.node(place)?.version).then_some(place)
     }
 
     /// Returns the modules that a dependency can use: the module itself and its fallback.
     fn targets(&self, need: &Need) -> [Option<usize>; 2] {
-        let fallback = need.fallback.as_deref().and_then(|name| self.found(name, &VersionRange::any()));
-        [self.found(&need.name, &need.range), fallback]
+        let fallback = need.fallback.as_deref().and_then(|name| self.find_index(name, &VersionRange::any()));
+        [self.find_index(&need.name, &need.range), fallback]
     }
 
     /// Returns the missing modules: first the required ones, then the optional ones.
-    fn absent(&self) -> (Vec<MissingModule>, Vec<MissingModule>) {
+    fn missing_modules(&self) -> (Vec<MissingModule>, Vec<MissingModule>) {
         if self.node(0).is_none() {
             let name = self.names(&[0]).pop().unwrap_or_default();
             return (vec![MissingModule { needed_by: name.clone(), name }], Vec::new());
@@ -222,7 +222,7 @@ impl Graph {
                 }
             }
         }
-        self.absent_below(may, must, &mut tolerable);
+        self.collect_missing(may, must, &mut tolerable);
         for list in [&mut fatal, &mut tolerable] {
             list.sort_unstable();
             list.dedup();
@@ -231,7 +231,12 @@ impl Graph {
     }
 
     /// Collects the missing dependencies of modules that may fail.
-    fn absent_below(&self, mut open: Vec<usize>, mut seen: HashSet<usize>, found: &mut Vec<MissingModule>) {
+    fn collect_missing(
+        &self,
+        mut open: Vec<usize>,
+        mut seen: HashSet<usize>,
+        found: &mut Vec<MissingModule>,
+    ) {
         while let Some(place) = open.pop() {
             if !seen.insert(place) {
                 continue;
@@ -351,7 +356,7 @@ impl GraphWalk {
         }
     }
 
-    fn way_down(&self, place: usize) -> Vec<usize> {
+    fn deepest_path(&self, place: usize) -> Vec<usize> {
         let below = |place: &usize| self.places.get(*place).and_then(|(_, _, deepest)| *deepest);
         std::iter::successors(Some(place), below).collect()
     }

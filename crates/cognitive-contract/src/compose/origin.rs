@@ -49,8 +49,8 @@ impl CompositionPlan {
 
     fn origin_in(&self, step: &FlowStep, at: &str, progress: Progress<'_>) -> MemberOrigin<'_> {
         if let Some(mapping) = &step.mapping {
-            let path = mapping.paths().find_map(|(name, path)| Some((path, below(at, name)?)));
-            return path.map_or(MemberOrigin::Author, |(path, rest)| self.mapped(step, path, rest));
+            let path = mapping.paths().find_map(|(name, path)| Some((path, member_pointer(at, name)?)));
+            return path.map_or(MemberOrigin::Author, |(path, rest)| self.mapped_origin(step, path, rest));
         }
         let data = |source: &&FlowSource| match source {
             FlowSource::Input => Some(progress.input),
@@ -83,7 +83,7 @@ impl CompositionPlan {
     }
 
     /// The origin of a mapped value, of which `rest` is a member.
-    fn mapped(&self, step: &FlowStep, path: &Path, rest: &str) -> MemberOrigin<'_> {
+    fn mapped_origin(&self, step: &FlowStep, path: &Path, rest: &str) -> MemberOrigin<'_> {
         let steps = path.steps();
         let (source, steps) = match (step.from.as_slice(), steps.split_first()) {
             ([only], _) => (*only, steps),
@@ -120,7 +120,7 @@ impl CompositionPlan {
 }
 
 /// The pointer below a member of this name; `None` if the pointer leads elsewhere.
-fn below<'p>(at: &'p str, name: &str) -> Option<&'p str> {
+fn member_pointer<'p>(at: &'p str, name: &str) -> Option<&'p str> {
     let rest = at.strip_prefix(pointer("", name).as_str())?;
     (rest.is_empty() || rest.starts_with('/')).then_some(rest)
 }
@@ -128,7 +128,7 @@ fn below<'p>(at: &'p str, name: &str) -> Option<&'p str> {
 impl Path {
     /// Returns the pointer of a member of the value at the path. It ends at the first step that selects several values.
     #[must_use]
-    pub fn below(&self, rest: &str) -> String {
+    pub fn member_pointer(&self, rest: &str) -> String {
         format!("{}{rest}", pointer_of(self.steps()))
     }
 }

@@ -9,11 +9,11 @@ use crate::risk_level::Risk;
 use crate::text::cut;
 
 /// A part that answered: its name and its envelope.
-pub type Spoken<'a> = (&'a str, &'a Value);
+pub type AnsweredPart<'a> = (&'a str, &'a Value);
 
 /// Builds the `meta` of the composition.
 #[must_use]
-pub fn meta(parts: &[Spoken<'_>]) -> Meta {
+pub fn meta(parts: &[AnsweredPart<'_>]) -> Meta {
     let metas = || parts.iter().filter_map(|(_, envelope)| envelope.get("meta"));
     let confidences = metas().map(|meta| {
         let stated = meta.get("confidence").and_then(Value::as_f64).and_then(Confidence::new);
@@ -53,7 +53,7 @@ fn explain(parts: &[(&str, &str)]) -> String {
 }
 
 /// Adds a `rationale` built from the parts' rationales if the data has none, because every answer needs one.
-pub fn add_rationale(data: &mut Map<String, Value>, parts: &[Spoken<'_>]) {
+pub fn add_rationale(data: &mut Map<String, Value>, parts: &[AnsweredPart<'_>]) {
     let has_one = data.get("rationale").and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if has_one {
         return;
@@ -103,11 +103,11 @@ mod tests {
     #[test]
     fn comp_051_every_part_has_its_say_in_280_characters() {
         let long = envelope(0.9, json!("low"), &"é".repeat(280));
-        let parts: Vec<Spoken<'_>> = ["first", "second", "third"].map(|name| (name, &long)).into();
+        let parts: Vec<AnsweredPart<'_>> = ["first", "second", "third"].map(|name| (name, &long)).into();
         let meta = meta(&parts);
         assert!(meta.explain().chars().count() <= 280);
         assert!(meta.explain().contains("third: éé"), "{}", meta.explain());
-        let many: Vec<Spoken<'_>> = vec![("m", &long); 500];
+        let many: Vec<AnsweredPart<'_>> = vec![("m", &long); 500];
         assert_eq!(super::meta(&many).explain().chars().count(), 280);
     }
 

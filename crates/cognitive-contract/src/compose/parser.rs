@@ -31,8 +31,10 @@ pub(super) fn parse(text: &str, names: &[&str]) -> Result<ExprNode, Slip> {
     let tree = parser.any()?;
     match parser.cursor.peek() {
         None => Ok(tree),
-        Some(')') => Err(parser.cursor.expected("an opening `(` before this one")),
-        Some(_) => Err(parser.cursor.expected("`==`, `!=`, `<`, `<=`, `>`, `>=`, `&&`, `||` or the end")),
+        Some(')') => Err(parser.cursor.expected_error("an opening `(` before this one")),
+        Some(_) => {
+            Err(parser.cursor.expected_error("`==`, `!=`, `<`, `<=`, `>`, `>=`, `&&`, `||` or the end"))
+        }
     }
 }
 
@@ -63,7 +65,7 @@ impl Parser<'_> {
         let first = part(self)?;
         let start = first.span.start;
         let mut parts = vec![first];
-        while self.eat(operator) {
+        while self.skip_token(operator) {
             parts.push(part(self)?);
         }
         let end = parts.last().map_or(start, |last| last.span.end);
@@ -75,7 +77,7 @@ impl Parser<'_> {
 
     fn comparison(&mut self) -> Result<ExprNode, Slip> {
         let left = self.unary()?;
-        if self.is_in() {
+        if self.skip_in() {
             return self.one_of(left);
         }
         let Some(comparison) = self.operator()? else { return Ok(left) };
@@ -90,40 +92,40 @@ impl Parser<'_> {
     }
 
     /// Skips the word `in`, if lists are supported.
-    fn is_in(&mut self) -> bool {
-        let behind = self.cursor.rest().strip_prefix("in").filter(|_| !self.names.is_empty());
-        behind.is_some_and(|rest| !rest.starts_with(is_name)) && self.eat("in")
+    fn skip_in(&mut self) -> bool {
+        let behind = self.cursor.remainder().strip_prefix("in").filter(|_| !self.names.is_empty());
+        behind.is_some_and(|rest| !rest.starts_with(is_name)) && self.skip_token("in")
     }
 
     /// Parses the rest of `value in [a, b]` to a chain of equalities.
     fn one_of(&mut self, value: ExprNode) -> Result<ExprNode, Slip> {
-        if !self.eat("[") {
-            return Err(self.cursor.expected("a list such as `[medium, high]` after `in`"));
+        if !self.skip_token("[") {
+            return Err(self.cursor.expected_error("a list such as `[medium, high]` after `in`"));
         }
         let mut choices = Vec::new();
         loop {
             let start = self.cursor.at();
-            let literal = self.listed()?;
+            let literal = self.parse_element()?;
             let item = ExprNode { kind: ExprKind::Literal(literal), span: start..self.cursor.at() };
             let span = value.span.start..item.span.end;
             let equal = ExprKind::Compare(Box::new(value.clone()), Comparison::Equal, Box::new(item));
             choices.push(ExprNode { kind: equal, span });
             self.cursor.skip_space();
-            if !self.eat(",") {
+            if !self.skip_token(",") {
                 break;
             }
         }
         let end = self.cursor.at();
-        if !self.eat("]") {
-            return Err(self.cursor.expected("`,` or a closing `]`"));
+        if !self.skip_token("]") {
+            return Err(self.cursor.expected_error("`,` or a closing `]`"));
         }
         Ok(ExprNode { kind: ExprKind::Any(choices), span: value.span.start..end + 1 })
     }
 
     /// Parses a list element. A bare word is a string.
-    fn listed(&mut self) -> Result<Value, Slip> {
+    fn parse_element(&mut self) -> Result<Value, Slip> {
         match self.cursor.peek() {
-            Some('\'' | '"') => self.cursor.quoted().map(Value::String),
+            Some('\'' | '"') => self.cursor.parse_quoted().map(Value::String),
             Some('-' | '0'..='9') => self.number().map(Value::Number),
             Some(letter) if is_name(letter) => match self.cursor.take_while(is_name) {
                 "true" => Ok(Value::Bool(true)),
@@ -131,14 +133,16 @@ impl Parser<'_> {
                 "null" => Ok(Value::Null),
                 word => Ok(Value::String(word.to_owned())),
             },
-            _ => Err(self.cursor.expected("a value of the list: a word, a number or a text between quotes")),
+            _ => Err(self
+                .cursor
+                .expected_error("a value of the list: a word, a number or a text between quotes")),
         }
     }
 
     fn operator(&mut self) -> Result<Option<Comparison>, Slip> {
-        let found = COMPARISONS.iter().find(|(token, _)| self.eat(token));
+        let found = COMPARISONS.iter().find(|(token, _)| self.skip_token(token));
         if found.is_none() && self.cursor.peek() == Some('=') {
-            return Err(self.cursor.expected("`==`"));
+            return Err(self.cursor.expected_error("`==`"));
         }
         Ok(found.map(|(_, comparison)| *comparison))
     }
@@ -146,7 +150,7 @@ impl Parser<'_> {
     fn unary(&mut self) -> Result<ExprNode, Slip> {
         self.cursor.skip_space();
         let start = self.cursor.at();
-        if !self.eat("!") {
+        if !self.skip_token("!") {
             return self.primary();
         }
         let inner = self.deeper(Self::unary)?;
@@ -159,10 +163,10 @@ impl Parser<'_> {
         let kind = match self.cursor.peek() {
             Some('(') => return self.group(start),
             Some('$') => ExprKind::Path(Path::read(&mut self.cursor)?),
-            Some('\'' | '"') => ExprKind::Literal(Value::String(self.cursor.quoted()?)),
+            Some('\'' | '"') => ExprKind::Literal(Value::String(self.cursor.parse_quoted()?)),
             Some('-' | '0'..='9') => ExprKind::Literal(Value::Number(self.number()?)),
             Some(letter) if letter.is_alphabetic() || letter == '_' => self.word()?,
-            _ => return Err(self.cursor.expected(VALUE)),
+            _ => return Err(self.cursor.expected_error(VALUE)),
         };
         let node = ExprNode { kind, span: start..self.cursor.at() };
         self.cursor.skip_space();
@@ -173,8 +177,8 @@ impl Parser<'_> {
         self.cursor.bump();
         let inner = self.deeper(Self::any)?;
         let end = self.cursor.at();
-        if !self.eat(")") {
-            return Err(self.cursor.expected("a closing `)`"));
+        if !self.skip_token(")") {
+            return Err(self.cursor.expected_error("a closing `)`"));
         }
         Ok(ExprNode { kind: inner.kind, span: start..end + 1 })
     }
@@ -183,16 +187,16 @@ impl Parser<'_> {
         let start = self.cursor.at();
         // A sign belongs to the number at its start and in its exponent.
         let mut last = 'e';
-        let digits = self.cursor.rest().find(|letter: char| {
+        let digits = self.cursor.remainder().find(|letter: char| {
             let sign = matches!(letter, '+' | '-') && matches!(last, 'e' | 'E');
             let part = sign || letter.is_alphanumeric() || matches!(letter, '.' | '_');
             last = letter;
             !part
         });
-        let length = digits.unwrap_or(self.cursor.rest().len());
-        let text = self.cursor.rest().get(..length).unwrap_or_default();
+        let length = digits.unwrap_or(self.cursor.remainder().len());
+        let text = self.cursor.remainder().get(..length).unwrap_or_default();
         let number = serde_json::from_str(text);
-        self.cursor = self.cursor.clone().skipping(length);
+        self.cursor = self.cursor.clone().advance_by(length);
         number.map_err(|_| Slip::new(start..self.cursor.at(), "expected a number such as `1`, `-2` or `0.5`"))
     }
 
@@ -204,7 +208,7 @@ impl Parser<'_> {
             "false" => Ok(ExprKind::Literal(Value::Bool(false))),
             "null" => Ok(ExprKind::Literal(Value::Null)),
             "exists" => self.exists(),
-            name if self.names.contains(&name) => Ok(ExprKind::Path(Path::of_member(name))),
+            name if self.names.contains(&name) => Ok(ExprKind::Path(Path::member(name))),
             _ if !self.names.is_empty() => {
                 let message = format!(
                     "expected a value: one of `{}`, a number or a text between quotes",
@@ -218,21 +222,21 @@ impl Parser<'_> {
 
     fn exists(&mut self) -> Result<ExprKind, Slip> {
         self.cursor.skip_space();
-        if !self.eat("(") {
-            return Err(self.cursor.expected("`(` and a path after `exists`"));
+        if !self.skip_token("(") {
+            return Err(self.cursor.expected_error("`(` and a path after `exists`"));
         }
         let path = Path::read(&mut self.cursor)?;
         self.cursor.skip_space();
         // Not `self.eat`: the span of this node ends with the parenthesis, not after the following whitespace.
-        if !self.cursor.eat(")") {
-            return Err(self.cursor.expected("a closing `)` after the path"));
+        if !self.cursor.skip_token(")") {
+            return Err(self.cursor.expected_error("a closing `)` after the path"));
         }
         Ok(ExprKind::Exists(path))
     }
 
     fn deeper(&mut self, part: fn(&mut Self) -> Result<ExprNode, Slip>) -> Result<ExprNode, Slip> {
         if self.depth == MAX_DEPTH {
-            return Err(self.cursor.expected(&format!("at most {MAX_DEPTH} levels of `(` and `!`")));
+            return Err(self.cursor.expected_error(&format!("at most {MAX_DEPTH} levels of `(` and `!`")));
         }
         self.depth += 1;
         let node = part(self);
@@ -241,8 +245,8 @@ impl Parser<'_> {
     }
 
     /// Skips a token and the whitespace after it.
-    fn eat(&mut self, token: &str) -> bool {
-        let found = self.cursor.eat(token);
+    fn skip_token(&mut self, token: &str) -> bool {
+        let found = self.cursor.skip_token(token);
         if found {
             self.cursor.skip_space();
         }

@@ -78,7 +78,7 @@ impl fmt::Display for Path {
 
 impl Path {
     /// A path to a member of the root.
-    pub(super) fn of_member(name: &str) -> Self {
+    pub(super) fn member(name: &str) -> Self {
         Self { steps: vec![PathStep::Member(name.to_owned())] }
     }
 
@@ -91,14 +91,14 @@ impl Path {
         cursor.skip_space();
         match cursor.peek() {
             None => Ok(path),
-            Some(_) => Err(cursor.expected("`.name`, `[0]`, `[*]`, `['name']` or the end of the path")),
+            Some(_) => Err(cursor.expected_error("`.name`, `[0]`, `[*]`, `['name']` or the end of the path")),
         }
     }
 
     /// Parses the path that starts at the cursor with `$`.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Slip> {
-        if !cursor.eat("$") {
-            return Err(cursor.expected("a path such as `$.data.items[0]`"));
+        if !cursor.skip_token("$") {
+            return Err(cursor.expected_error("a path such as `$.data.items[0]`"));
         }
         Self::read_steps(cursor)
     }
@@ -107,18 +107,18 @@ impl Path {
     pub(super) fn read_steps(cursor: &mut Cursor<'_>) -> Result<Self, Slip> {
         let mut steps = Vec::new();
         loop {
-            if cursor.eat(".") {
+            if cursor.skip_token(".") {
                 match cursor.take_while(is_name) {
-                    "" => return Err(cursor.expected("a name of letters, digits, `-` and `_`")),
+                    "" => return Err(cursor.expected_error("a name of letters, digits, `-` and `_`")),
                     "length" => steps.push(PathStep::Length),
                     name => steps.push(PathStep::Member(name.to_owned())),
                 }
-            } else if cursor.eat("[") {
+            } else if cursor.skip_token("[") {
                 cursor.skip_space();
                 steps.push(bracket(cursor)?);
                 cursor.skip_space();
-                if !cursor.eat("]") {
-                    return Err(cursor.expected("`]`"));
+                if !cursor.skip_token("]") {
+                    return Err(cursor.expected_error("`]`"));
                 }
             } else {
                 return Ok(Self { steps });
@@ -238,14 +238,14 @@ fn bracket(cursor: &mut Cursor<'_>) -> Result<PathStep, Slip> {
             cursor.bump();
             Ok(PathStep::All)
         }
-        Some('\'' | '"') => cursor.quoted().map(PathStep::Member),
+        Some('\'' | '"') => cursor.parse_quoted().map(PathStep::Member),
         Some('0'..='9') => {
             let start = cursor.at();
             let digits = cursor.take_while(|letter| letter.is_ascii_digit());
             let too_large = |_| Slip::new(start..cursor.at(), "expected a smaller list index");
             digits.parse().map(PathStep::Index).map_err(too_large)
         }
-        _ => Err(cursor.expected("an index, `*` or a name between quotes")),
+        _ => Err(cursor.expected_error("an index, `*` or a name between quotes")),
     }
 }
 

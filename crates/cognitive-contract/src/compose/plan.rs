@@ -164,7 +164,7 @@ impl CompositionPlan {
     /// Returns whether a part gets the composition's input unchanged, in which case [`input_of`](Self::input_of) would
     /// only copy it.
     #[must_use]
-    pub fn passes_input_on(&self, part: usize, progress: Progress<'_>) -> bool {
+    pub fn forwards_input(&self, part: usize, progress: Progress<'_>) -> bool {
         let Some(part) = self.parts.get(part) else { return false };
         let mut steps = part.fed_by.iter().filter_map(|step| self.steps.get(*step));
         match (steps.next(), steps.next()) {
@@ -207,7 +207,7 @@ impl CompositionPlan {
         for call in calls {
             let optional = call.options.optional;
             match declared.get(call.module.as_str()) {
-                None => needs.push(Need { optional, ..Need::required(call.module.as_str()) }),
+                None => needs.push(Need { optional, ..Need::required_module(call.module.as_str()) }),
                 // The part is optional in `requires`, but required by this call.
                 Some(part) if part.optional && !optional => needs.push(Need { optional, ..part.need() }),
                 Some(_) => {}
@@ -218,7 +218,7 @@ impl CompositionPlan {
         if asks {
             let of = |call: &Call| match declared.get(call.module.as_str()) {
                 Some(part) => part.need(),
-                None => Need::required(call.module.as_str()),
+                None => Need::required_module(call.module.as_str()),
             };
             certain.extend(calls.iter().map(of));
         }

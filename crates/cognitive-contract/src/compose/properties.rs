@@ -111,8 +111,8 @@ impl PropertyKind {
                         _ => false,
                     };
                 json!(match *operator {
-                    "==" => crate::json_cmp::same(&left, &right),
-                    "!=" => !crate::json_cmp::same(&left, &right),
+                    "==" => crate::json_cmp::deep_equal(&left, &right),
+                    "!=" => !crate::json_cmp::deep_equal(&left, &right),
                     "<" => ordered(|one, other| one < other, |one, other| one < other),
                     "<=" => ordered(|one, other| one <= other, |one, other| one <= other),
                     ">" => ordered(|one, other| one > other, |one, other| one > other),

@@ -49,14 +49,14 @@ impl Repeat {
 
     /// Sets the input of the next round: members of its input, each from a path into the envelope.
     #[must_use]
-    pub fn fed_by(mut self, feed: Mapping) -> Self {
+    pub fn with_feed(mut self, feed: Mapping) -> Self {
         self.feed = Some(feed);
         self
     }
 
     /// Evaluates the envelope of round `finished`, counted from 1.
     #[must_use]
-    pub fn after(&self, finished: u32, envelope: &Value) -> Round {
+    pub fn evaluate(&self, finished: u32, envelope: &Value) -> Round {
         if self.until.holds(envelope) {
             Round::Done
         } else if finished < self.rounds {
@@ -76,14 +76,14 @@ impl Repeat {
         let mut members = input.as_object().cloned().unwrap_or_default();
         let fed = match &self.feed {
             Some(feed) => feed.apply(envelope),
-            None => taken_as_input(module, envelope),
+            None => accepted_members(module, envelope),
         };
         members.extend(fed.into_iter().filter(|(name, _)| name != MEMBER));
         let mut context = match members.shift_remove(MEMBER) {
             Some(Value::Object(context)) => context,
             _ => Map::new(),
         };
-        context.extend(handed_on(module, envelope));
+        context.extend(previous_result(module, envelope));
         if !context.is_empty() {
             members.insert(MEMBER.to_owned(), Value::Object(context));
         }
@@ -91,14 +91,14 @@ impl Repeat {
     }
 }
 
-fn taken_as_input(module: &Module, envelope: &Value) -> Map<String, Value> {
+fn accepted_members(module: &Module, envelope: &Value) -> Map<String, Value> {
     let taken = module.contract.input().schema().get("properties").and_then(Value::as_object);
     let data = envelope.get("data").and_then(Value::as_object).into_iter().flatten();
     let fits = data.filter(|(name, _)| taken.is_some_and(|taken| taken.contains_key(*name)));
     fits.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-fn handed_on(module: &Module, envelope: &Value) -> Map<String, Value> {
+fn previous_result(module: &Module, envelope: &Value) -> Map<String, Value> {
     let member = |pointer: &str| envelope.pointer(pointer).cloned().unwrap_or(Value::Null);
     let previous = json!({
         "module": module.manifest.name,
@@ -126,12 +126,12 @@ mod tests {
         let repeat = Repeat::parse("$.meta.confidence > 0.9", 3).unwrap();
         let (unsure, sure) =
             (json!({ "meta": { "confidence": 0.5 } }), json!({ "meta": { "confidence": 0.95 } }));
-        assert_eq!(repeat.after(1, &sure), Round::Done);
-        assert_eq!(repeat.after(2, &unsure), Round::Again);
-        assert_eq!(repeat.after(3, &unsure), Round::GiveUp);
-        assert_eq!(repeat.after(3, &sure), Round::Done);
-        assert_eq!(Repeat::parse("false", 0).unwrap().after(1, &unsure), Round::GiveUp);
-        assert_eq!(Repeat::parse("false", u32::MAX).unwrap().after(MAX_ROUNDS, &unsure), Round::GiveUp);
+        assert_eq!(repeat.evaluate(1, &sure), Round::Done);
+        assert_eq!(repeat.evaluate(2, &unsure), Round::Again);
+        assert_eq!(repeat.evaluate(3, &unsure), Round::GiveUp);
+        assert_eq!(repeat.evaluate(3, &sure), Round::Done);
+        assert_eq!(Repeat::parse("false", 0).unwrap().evaluate(1, &unsure), Round::GiveUp);
+        assert_eq!(Repeat::parse("false", u32::MAX).unwrap().evaluate(MAX_ROUNDS, &unsure), Round::GiveUp);
         assert!(Repeat::parse("until done", 3).is_err());
     }
 
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(repeat.next_input(&plain, &input, &answer()), next);
         let feed = Mapping::parse([("code", "$.data.shorter"), ("hint", "$.data.none")]).unwrap();
         let next = json!({ "code": "new!", "hint": "h" });
-        assert_eq!(repeat.fed_by(feed).next_input(&plain, &input, &answer()), next);
+        assert_eq!(repeat.with_feed(feed).next_input(&plain, &input, &answer()), next);
     }
 
     // CTX-008, CTX-015, SEC-023: declared context is passed on; data under its name is not.
@@ -168,7 +168,7 @@ mod tests {
     fn comp_005_declared_context_goes_from_round_to_round() {
         let module = module(json!([{ "type": "state" }, { "type": "previous_result" }]));
         let feed = Mapping::parse([("_context", "$.data._context")]).unwrap();
-        let repeat = Repeat::parse("false", 2).unwrap().fed_by(feed);
+        let repeat = Repeat::parse("false", 2).unwrap().with_feed(feed);
         let next = repeat.next_input(&module, &json!({ "_context": { "state": 1 } }), &answer());
         assert_eq!(next["_context"]["state"], 2);
         assert_eq!(next["_context"]["previous_result"]["module"], "m");

@@ -117,7 +117,7 @@ fn comparator(operator: &str, version: &str) -> Option<Vec<VersionBound>> {
     let (low, given) = partial(version)?;
     let bound = |limit: Limiting, version: &Version| VersionBound { limit, version: version.clone() };
     let core = [low.major, low.minor, low.patch];
-    let next = |place: usize| stable(raised(core, place));
+    let next = |place: usize| stable(bump_version(core, place));
     let until = |place: usize| vec![bound(Limiting::AtLeast, &low), bound(Limiting::Below, &next(place))];
     if given == 0 {
         return matches!(operator, "" | "=" | "^" | "~" | ">=" | "<=").then(Vec::new);
@@ -145,7 +145,7 @@ fn stable([major, minor, patch]: [u64; 3]) -> Version {
 }
 
 /// The first version in which the number at `place` is one higher.
-fn raised(core: [u64; 3], place: usize) -> [u64; 3] {
+fn bump_version(core: [u64; 3], place: usize) -> [u64; 3] {
     let mut raised = [0; 3];
     for (index, (to, from)) in raised.iter_mut().zip(core).enumerate().take(place + 1) {
         *to = from.saturating_add(u64::from(index == place));

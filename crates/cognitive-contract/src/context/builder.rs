@@ -93,7 +93,7 @@ impl ContextBuilder {
 
     /// Adds the conversation, with the oldest turns replaced by one turn that `summarise` writes. Calls it only if
     /// turns are left out.
-    pub fn conversation_summarised(self, turns: &[Turn], summarise: impl FnOnce(&[Turn]) -> String) -> Self {
+    pub fn summarised_conversation(self, turns: &[Turn], summarise: impl FnOnce(&[Turn]) -> String) -> Self {
         if turns.len() <= self.max_turns {
             return self.conversation(turns);
         }
@@ -179,11 +179,11 @@ mod tests {
     fn ctx_013_older_turns_become_a_summary() {
         let builder = || ContextBuilder::new().max_turns(3);
         let sum = |older: &[Turn]| format!("{} earlier turns", older.len());
-        let context = builder().conversation_summarised(&turns(5), sum).build();
+        let context = builder().summarised_conversation(&turns(5), sum).build();
         assert_eq!(contents(&context), ["3 earlier turns", "3", "4"]);
         assert_eq!(context["conversation_history"][0]["role"], "system");
         let short =
-            builder().conversation_summarised(&turns(3), |_| unreachable!("nothing to sum up")).build();
+            builder().summarised_conversation(&turns(3), |_| unreachable!("nothing to sum up")).build();
         assert_eq!(contents(&short), ["0", "1", "2"]);
     }
 

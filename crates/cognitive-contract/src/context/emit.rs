@@ -36,7 +36,7 @@ pub struct Emission {
 
 /// Checks the `_emitted_context` of an answer. Without one, returns an empty emission.
 #[must_use]
-pub fn emitted(module: &Module, emitted: Option<&Value>, origin: &Origin<'_>) -> Emission {
+pub fn check_emission(module: &Module, emitted: Option<&Value>, origin: &Origin<'_>) -> Emission {
     let mut emission = Emission::default();
     let given = match emitted {
         None => return emission,
@@ -53,7 +53,7 @@ pub fn emitted(module: &Module, emitted: Option<&Value>, origin: &Origin<'_>) ->
             undeclared.push(kind.as_str());
             continue;
         };
-        if let Some(warning) = broken(module, emit, value) {
+        if let Some(warning) = schema_warning(module, emit, value) {
             emission.warnings.push(warning);
             continue;
         }
@@ -78,7 +78,7 @@ pub fn not_context() -> Warning {
 }
 
 /// The notice about a value that breaks its declared schema.
-fn broken(module: &Module, emit: &EmitEntry, value: &Value) -> Option<Warning> {
+fn schema_warning(module: &Module, emit: &EmitEntry, value: &Value) -> Option<Warning> {
     let section = emit.schema.as_deref().and_then(|place| module.contract.context(place))?;
     let found = Violation::find(section, value, Side::Output);
     if found.is_empty() {
@@ -107,5 +107,5 @@ fn entry(emit: &EmitEntry, value: &Value, origin: &Origin<'_>) -> EmitFate {
     };
     let Some(key) = filled else { return EmitFate::NoKey };
     let entry = ContextEntry::new(&emit.kind, key, value.clone(), ttl, origin.now);
-    EmitFate::Stored(Box::new(entry.of_module(origin.variables.module)))
+    EmitFate::Stored(Box::new(entry.with_module(origin.variables.module)))
 }

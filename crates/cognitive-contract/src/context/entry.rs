@@ -128,7 +128,7 @@ impl ContextEntry {
 
     /// Sets the module that emitted it.
     #[must_use]
-    pub fn of_module(mut self, module: &str) -> Self {
+    pub fn with_module(mut self, module: &str) -> Self {
         module.clone_into(&mut self.module);
         self
     }
@@ -304,7 +304,7 @@ mod tests {
     fn d_22_an_entry_without_a_pattern_is_read_by_the_default() {
         let kept = |kind: &str, module: &str, session: Option<&str>| {
             let key = Key { session: session.map(str::to_owned), ..Key::plain("m:s:x") };
-            ContextEntry::new(kind, key, json!(1), HOUR, SystemTime::UNIX_EPOCH).of_module(module)
+            ContextEntry::new(kind, key, json!(1), HOUR, SystemTime::UNIX_EPOCH).with_module(module)
         };
         assert!(kept("session_state", "other", Some("s")).is_found(&reader()));
         assert!(kept("notes", "m", Some("s")).is_found(&reader()));

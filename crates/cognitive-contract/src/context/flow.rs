@@ -26,7 +26,7 @@ impl ContextFlow {
     /// Returns the copy that a child starts with: the context of the module, and the updates of the turns that the
     /// child follows.
     #[must_use]
-    pub fn handed_down(&self, follows: impl Fn(usize) -> bool) -> Map<String, Value> {
+    pub fn child_context(&self, follows: impl Fn(usize) -> bool) -> Map<String, Value> {
         let mut context = self.context.clone();
         for (_, updates) in self.updates.iter().filter(|(turn, _)| follows(**turn)) {
             context.extend(updates.clone());
@@ -51,7 +51,10 @@ impl ContextFlow {
 /// Splits the updates from a module's children for the module's caller. The result of the module has only the types
 /// that it declares; the others reach only the modules that share the context above it. (CTX-021, D-28)
 #[must_use]
-pub fn handed_on(updates: Map<String, Value>, declared: &[&str]) -> (Map<String, Value>, Map<String, Value>) {
+pub fn split_updates(
+    updates: Map<String, Value>,
+    declared: &[&str],
+) -> (Map<String, Value>, Map<String, Value>) {
     updates.into_iter().partition(|(kind, _)| declared.contains(&kind.as_str()))
 }
 
@@ -71,10 +74,10 @@ mod tests {
             [(ContextMode::Main, json!({ "s": 2, "t": 9 })), (ContextMode::Fork, json!({ "s": 1 }))]
         {
             let mut parent = ContextFlow::new(mode, map(json!({ "s": 1 })));
-            assert_eq!(parent.handed_down(|_| true), map(json!({ "s": 1 })));
+            assert_eq!(parent.child_context(|_| true), map(json!({ "s": 1 })));
             parent.child_done(0, map(json!({ "s": 2, "t": 9 })));
-            assert_eq!(parent.handed_down(|_| true), map(after), "the next child");
-            assert_eq!(parent.handed_down(|_| false), map(json!({ "s": 1 })), "a child beside it");
+            assert_eq!(parent.child_context(|_| true), map(after), "the next child");
+            assert_eq!(parent.child_context(|_| false), map(json!({ "s": 1 })), "a child beside it");
         }
     }
 
@@ -84,7 +87,7 @@ mod tests {
         let mut flow = ContextFlow::new(ContextMode::Main, Map::new());
         flow.child_done(1, map(json!({ "s": 1 })));
         flow.child_done(0, map(json!({ "s": 0, "t": 0 })));
-        assert_eq!(flow.handed_down(|turn| turn == 0), map(json!({ "s": 0, "t": 0 })));
+        assert_eq!(flow.child_context(|turn| turn == 0), map(json!({ "s": 0, "t": 0 })));
         assert_eq!(flow.into_updates(), map(json!({ "s": 1, "t": 0 })));
     }
 
@@ -95,7 +98,7 @@ mod tests {
         child.child_done(0, map(json!({ "s": 2 })));
         let mut parent = ContextFlow::new(ContextMode::Fork, map(json!({ "s": 1 })));
         parent.child_done(0, child.into_updates());
-        assert_eq!(parent.handed_down(|_| true), map(json!({ "s": 1 })));
+        assert_eq!(parent.child_context(|_| true), map(json!({ "s": 1 })));
         assert!(parent.into_updates().is_empty());
     }
 }

@@ -18,9 +18,9 @@ mod prepare;
 pub mod sanitise;
 
 pub use builder::{ContextBuilder, Role, Turn};
-pub use emit::{Emission, Origin, emitted, not_context};
+pub use emit::{Emission, Origin, check_emission, not_context};
 pub use entry::{Caps, ContextEntry, ContextFilter, ContextScope, Owner, Ttl, choose, usable};
-pub use flow::{ContextFlow, handed_on};
+pub use flow::{ContextFlow, split_updates};
 pub use key::{Key, Variables, key};
 pub use prepare::{
     Access, GivenInput, PreparedInput, declares, label, prepare, prepare_given, prepare_text, visible_to,

@@ -52,7 +52,7 @@ impl PreparedInput {
 
     /// Like [`input_mut`](Self::input_mut), but returns `None` if other runs share the input.
     #[must_use]
-    pub fn unshared_input(&mut self) -> Option<&mut Value> {
+    pub fn exclusive_input(&mut self) -> Option<&mut Value> {
         Arc::get_mut(&mut self.input)
     }
 
@@ -85,7 +85,7 @@ impl PreparedInput {
     ) {
         for (kind, value) in visible_to(module, updates) {
             let given = Map::from_iter([(kind.clone(), value)]);
-            let taken = reduced(&module.manifest.context.accepts, given, &mut self.warnings);
+            let taken = apply_accepts(&module.manifest.context.accepts, given, &mut self.warnings);
             let mut whole = self.context.clone();
             whole.extend(taken.clone());
             let found = match enforcement {
@@ -154,14 +154,14 @@ pub struct GivenInput {
 impl GivenInput {
     /// Separates the context from an input.
     pub fn split(module: &Module, input: Arc<Value>, is_text: bool) -> Result<Self, Failure> {
-        let Value::Object(members) = &*input else { return Err(refused(module, vec![no_object("")])) };
+        let Value::Object(members) = &*input else { return Err(refuse_context(module, vec![no_object("")])) };
         if !members.contains_key(MEMBER) {
             return Ok(Self { input, context: Map::new(), is_text });
         }
         let mut input = Arc::unwrap_or_clone(input);
         let given = input.as_object_mut().and_then(|members| members.shift_remove(MEMBER));
         let Some(Value::Object(context)) = given else {
-            return Err(refused(module, vec![no_object("/_context")]));
+            return Err(refuse_context(module, vec![no_object("/_context")]));
         };
         Ok(Self { input: Arc::new(input), context, is_text })
     }
@@ -177,12 +177,12 @@ pub fn prepare_given(
     let GivenInput { input, context, is_text } = given;
     let mut warnings = Vec::new();
     let given = declared_only(module, context, &mut warnings);
-    let taken = reduced(&module.manifest.context.accepts, given, &mut warnings);
+    let taken = apply_accepts(&module.manifest.context.accepts, given, &mut warnings);
     if enforcement == Enforcement::Full {
         let found =
             if is_text { context_violations(module, &taken) } else { violations(module, &input, &taken) };
         if !found.is_empty() {
-            return Err(refused(module, found));
+            return Err(refuse_context(module, found));
         }
     }
     let context = sanitiser.clean(&taken);
@@ -195,7 +195,7 @@ fn no_object(path: &str) -> Violation {
     Violation::new(path, ErrorCode::TypeMismatch, "type", "expected an object")
 }
 
-fn refused(module: &Module, found: Vec<Violation>) -> Failure {
+fn refuse_context(module: &Module, found: Vec<Violation>) -> Failure {
     module.refuse_input(&found)
 }
 
@@ -236,7 +236,7 @@ fn declared_only(
 }
 
 /// Applies every `from_module`, `max_turns` and `fields`.
-fn reduced(
+fn apply_accepts(
     accepts: &[Accept],
     mut given: Map<String, Value>,
     warnings: &mut Vec<Warning>,
@@ -299,7 +299,7 @@ fn context_violations(module: &Module, context: &Map<String, Value>) -> Vec<Viol
             Some(value) => {
                 let section = accept.schema.as_deref().and_then(|place| module.contract.context(place));
                 let broken = section.map(|section| Violation::find(section, value, Side::Input));
-                found.extend(broken.into_iter().flatten().map(|violation| violation.below(&path)));
+                found.extend(broken.into_iter().flatten().map(|violation| violation.with_prefix(&path)));
             }
         }
     }

@@ -29,7 +29,7 @@ impl Sanitiser {
     /// A sanitiser that ignores members with these names, such as `keywords`. Case does not matter; only a whole name
     /// matches.
     #[must_use]
-    pub fn sparing(names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+    pub fn ignoring_names(names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         Self { exempt: names.into_iter().map(|name| name.as_ref().to_lowercase()).collect() }
     }
 
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn ctx_041_operators_can_spare_names() {
         let given = json!({ "Keywords": ["a"], "monkey": "b", "key": "c" });
-        let sanitiser = Sanitiser::sparing(["keywords", "MONKEY"]);
+        let sanitiser = Sanitiser::ignoring_names(["keywords", "MONKEY"]);
         assert_eq!(clean(&sanitiser, given), json!({ "Keywords": ["a"], "monkey": "b", "key": REDACTED }));
     }
 

@@ -8,7 +8,7 @@ use jsonschema::Validator;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use super::{CompositionFile, ManifestFile, make_whole};
+use super::{CompositionFile, ManifestFile, make_integral};
 use crate::code::ErrorCode;
 use crate::compose;
 use crate::editor_schema::for_editors;
@@ -37,7 +37,7 @@ pub fn editor_schema() -> Value {
 /// The manifest schema, built once per process.
 #[must_use]
 pub fn manifest_schema() -> &'static Value {
-    &compiled().schema
+    &compiled_schema().schema
 }
 
 struct CompiledSchema {
@@ -45,7 +45,7 @@ struct CompiledSchema {
     validator: Option<Validator>,
 }
 
-fn compiled() -> &'static CompiledSchema {
+fn compiled_schema() -> &'static CompiledSchema {
     static COMPILED: OnceLock<CompiledSchema> = OnceLock::new();
     COMPILED.get_or_init(|| {
         let schema = json_schema();
@@ -62,7 +62,7 @@ fn compiled() -> &'static CompiledSchema {
 /// Returns every violation that prevents a manifest from loading.
 #[must_use]
 pub fn violations(manifest: &Value) -> Vec<Violation> {
-    let Some(validator) = &compiled().validator else {
+    let Some(validator) = &compiled_schema().validator else {
         return vec![Violation::new("", ErrorCode::InternalError, "schema", "the manifest schema is broken")];
     };
     if !manifest.is_object() {
@@ -80,14 +80,14 @@ pub fn violations(manifest: &Value) -> Vec<Violation> {
 /// Checks the expressions and names of a composition, whose structure the schema has already validated.
 fn composition_violations(manifest: &Value) -> Vec<Violation> {
     let Some(mut composition) = manifest.get("composition").cloned() else { return Vec::new() };
-    make_whole(&mut composition);
+    make_integral(&mut composition);
     let file = serde_json::from_value::<Option<CompositionFile>>(composition).ok().flatten();
     file.as_ref().map(compose::violations).unwrap_or_default()
 }
 
 /// The top-level keys that the runtime knows.
 pub fn known_keys() -> impl Iterator<Item = &'static str> {
-    let properties = compiled().schema.get("properties").and_then(Value::as_object);
+    let properties = compiled_schema().schema.get("properties").and_then(Value::as_object);
     properties.into_iter().flat_map(|map| map.keys().map(String::as_str))
 }
 

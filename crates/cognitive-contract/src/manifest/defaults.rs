@@ -31,7 +31,7 @@ fn mode_of(tier: Option<Tier>) -> Mode {
 }
 
 /// The defaults of a strictness: overflow enabled, maximum number of insights, enum strategy.
-fn freedom_of(strictness: SchemaStrictness) -> (bool, u64, EnumStrategy) {
+fn strictness_defaults(strictness: SchemaStrictness) -> (bool, u64, EnumStrategy) {
     match strictness {
         SchemaStrictness::High => (false, 0, EnumStrategy::Strict),
         SchemaStrictness::Medium => (true, 5, EnumStrategy::Extensible),
@@ -44,7 +44,7 @@ pub(super) fn resolve(file: ManifestFile, format: Format) -> Manifest {
     let tier = file.tier.unwrap_or(Tier::Decision);
     // The other defaults follow the author's explicit strictness, not the tier.
     let schema_strictness = file.schema_strictness.unwrap_or_else(|| strictness_of(tier));
-    let (overflow_enabled, max_items, strategy) = freedom_of(schema_strictness);
+    let (overflow_enabled, max_items, strategy) = strictness_defaults(schema_strictness);
     let constraints = file.constraints.unwrap_or_default();
     let mut policies = policies(file.policies.unwrap_or_default());
     if constraints.no_network {

@@ -230,10 +230,10 @@ fn normalise(manifest: &mut Value) {
             *field = Value::String(field.to_string());
         }
     }
-    make_whole(manifest);
+    make_integral(manifest);
 }
 
-fn make_whole(value: &mut Value) {
+fn make_integral(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
             let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 1e15);
@@ -241,8 +241,8 @@ fn make_whole(value: &mut Value) {
                 *value = Value::from(whole);
             }
         }
-        Value::Object(members) => members.values_mut().for_each(make_whole),
-        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(members) => members.values_mut().for_each(make_integral),
+        Value::Array(items) => items.iter_mut().for_each(make_integral),
         _ => {}
     }
 }

@@ -57,7 +57,7 @@ impl<'a> MaybeMedium<'a> {
         if !gives && !is_whole {
             return;
         }
-        let why = self.text("media_type").and_then(|named| self.not_given(named));
+        let why = self.text("media_type").and_then(|named| self.refusal_reason(named));
         if let Some(why) = why {
             let place = pointer(&format!("/data{}", self.place), "media_type");
             found.push(Violation::new(place, ErrorCode::ConstraintViolation, "modalities.output", why));
@@ -92,8 +92,8 @@ impl<'a> MaybeMedium<'a> {
     }
 
     /// Returns the reason why the module may not emit this type. (MEDIA-018)
-    fn not_given(&self, named: &str) -> Option<String> {
-        match MediaType::parse(named).filter(|kind| kind.may_be_produced()) {
+    fn refusal_reason(&self, named: &str) -> Option<String> {
+        match MediaType::parse(named).filter(|kind| kind.is_output_type()) {
             None => Some(format!("media type not allowed in answers: `{named}`")),
             Some(kind) if !kind.category().is_given(&self.modalities.output) => {
                 Some(format!("the module does not produce media of the kind `{}`", kind.category()))

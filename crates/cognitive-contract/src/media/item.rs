@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::code::ErrorCode;
 use crate::failure::Failure;
 use crate::manifest::Modalities;
-use crate::text::{escaped, pointer};
+use crate::text::{escape, pointer};
 
 /// A media item in an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub fn find<'a>(modalities: &Modalities, input: &'a Value) -> Result<Vec<Item<'a
     let mut walk = ItemWalk::default();
     if let Some(members) = input.as_object().filter(|_| modalities.declared) {
         for (name, value) in members.iter().filter(|(name, _)| *name != crate::context::MEMBER) {
-            walk.step(&escaped(name), value)?;
+            walk.step(&escape(name), value)?;
         }
     }
     Ok(walk.found)
@@ -95,16 +95,16 @@ impl<'a> ItemWalk<'a> {
         let before = self.place.len();
         self.place.push('/');
         self.place.push_str(token);
-        self.below(value)?;
+        self.descend(value)?;
         self.place.truncate(before);
         Ok(())
     }
 
-    fn below(&mut self, value: &'a Value) -> Result<(), Failure> {
+    fn descend(&mut self, value: &'a Value) -> Result<(), Failure> {
         match value {
             Value::Object(members) => match item(members, &self.place, self.found.len())? {
                 Some(item) => self.found.push(item),
-                None => members.iter().try_for_each(|(name, value)| self.step(&escaped(name), value))?,
+                None => members.iter().try_for_each(|(name, value)| self.step(&escape(name), value))?,
             },
             Value::Array(items) => {
                 items.iter().enumerate().try_for_each(|(at, value)| self.step(&at.to_string(), value))?;
@@ -120,7 +120,7 @@ fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Resul
     let Some(word) = text("type") else { return Ok(None) };
     let Some(companion) = companion(word) else { return Ok(None) };
     let Some(value) = members.get(companion) else { return Ok(None) };
-    within_reach(place, index)?;
+    check_item_limits(place, index)?;
     let Some(value) = value.as_str() else { return Err(half(place, companion, "is not a string")) };
     let source = match word {
         "url" => ItemSource::Url(value),
@@ -138,7 +138,7 @@ fn item<'a>(members: &'a Map<String, Value>, place: &str, index: usize) -> Resul
 }
 
 /// Checks that one more item with this pointer is within the limits.
-fn within_reach(place: &str, index: usize) -> Result<(), Failure> {
+fn check_item_limits(place: &str, index: usize) -> Result<(), Failure> {
     if index >= MAX_FOUND {
         let message = format!("the request has more than {MAX_FOUND} media items");
         return Err(Failure::new(ErrorCode::MediaTooLarge, message).suggest("Send fewer items"));

@@ -114,7 +114,7 @@ impl MediaType {
 
     /// Returns the type for a file name (MEDIA-013). `webm` is video, unless the module accepts audio and no video.
     #[must_use]
-    pub fn of_file_name(name: &str, taken: &[InputModality]) -> Option<Self> {
+    pub fn from_file_name(name: &str, taken: &[InputModality]) -> Option<Self> {
         let (_, extension) = name.rsplit_once('.')?;
         if extension.eq_ignore_ascii_case("webm") {
             let only_audio = Category::Audio.is_in(taken) && !Category::Video.is_in(taken);
@@ -153,7 +153,7 @@ impl MediaType {
 
     /// Returns whether an answer may contain it. (§19.2)
     #[must_use]
-    pub fn may_be_produced(self) -> bool {
+    pub fn is_output_type(self) -> bool {
         matches!(self, Self::Png | Self::Jpeg | Self::Webp | Self::Mp3 | Self::Wav | Self::Mp4)
     }
 }
@@ -182,21 +182,21 @@ mod tests {
 
     #[test]
     fn media_013_a_file_is_what_its_name_says() {
-        let of = |name| MediaType::of_file_name(name, &[InputModality::Text, InputModality::Image]);
+        let of = |name| MediaType::from_file_name(name, &[InputModality::Text, InputModality::Image]);
         assert_eq!(of("a.mov"), Some(MediaType::Quicktime));
         assert_eq!(of("b/c.JPG"), Some(MediaType::Jpeg));
         assert_eq!(of("a.png.exe"), None);
         assert_eq!(of("png"), None);
         assert_eq!(of("a.webm"), Some(MediaType::WebmVideo));
-        assert_eq!(MediaType::of_file_name("a.webm", &[InputModality::Audio]), Some(MediaType::WebmAudio));
+        assert_eq!(MediaType::from_file_name("a.webm", &[InputModality::Audio]), Some(MediaType::WebmAudio));
         let both = [InputModality::Audio, InputModality::Video];
-        assert_eq!(MediaType::of_file_name("a.webm", &both), Some(MediaType::WebmVideo));
+        assert_eq!(MediaType::from_file_name("a.webm", &both), Some(MediaType::WebmVideo));
     }
 
     #[test]
     fn media_018_few_types_can_be_produced() {
         let produced: Vec<&str> =
-            MediaType::all().filter(|kind| kind.may_be_produced()).map(MediaType::mime).collect();
+            MediaType::all().filter(|kind| kind.is_output_type()).map(MediaType::mime).collect();
         assert_eq!(
             produced,
             ["image/jpeg", "image/png", "image/webp", "audio/mpeg", "audio/wav", "video/mp4"]

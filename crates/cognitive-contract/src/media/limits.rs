@@ -60,7 +60,7 @@ impl MediaLimits {
 
     /// The limits for media in answers. They have no minimum size, which applies only to callers. (D-15)
     #[must_use]
-    pub fn of_answers(&self) -> Self {
+    pub fn for_answers(&self) -> Self {
         Self { shortest_side: 0, ..self.clone() }
     }
 

@@ -16,7 +16,7 @@ pub use facts::{MediaFacts, judge, too_large};
 pub use item::{Checksum, Item, ItemSource, decoded_length, find};
 pub use kind::{Category, MediaType};
 pub use limits::MediaLimits;
-pub use output::{EmbeddedMedia, MediaLocation, ProducedMedia, embedded, find_output, refer};
+pub use output::{EmbeddedMedia, MediaLocation, ProducedMedia, embedded_media, find_output, refer};
 pub use port::{
     AcceptedForm, FormedMedia, LoadedMedia, MediaPart, MediaSource, Reference, ReportedMedia, UrlFetch,
     WantedMedia,

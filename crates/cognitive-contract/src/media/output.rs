@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::item::companion;
 use super::kind::MediaType;
 use crate::envelope::Envelope;
-use crate::text::{cut, escaped};
+use crate::text::{cut, escape};
 
 /// A media item in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +55,7 @@ type Show<'s, 'a> = dyn FnMut(&str, &'a Map<String, Value>) + 's;
 /// buffer, so that a long name above many values is not copied for each of them.
 pub(super) fn each_output<'a>(data: &'a Map<String, Value>, show: &mut Show<'_, 'a>) {
     let mut place = String::new();
-    data.iter().for_each(|(name, value)| step(value, &escaped(name), &mut place, show));
+    data.iter().for_each(|(name, value)| step(value, &escape(name), &mut place, show));
 }
 
 fn step<'a>(value: &'a Value, token: &str, place: &mut String, show: &mut Show<'_, 'a>) {
@@ -69,7 +69,7 @@ fn step<'a>(value: &'a Value, token: &str, place: &mut String, show: &mut Show<'
             if word.and_then(companion).is_some() {
                 show(place, members);
             }
-            members.iter().for_each(|(name, value)| step(value, &escaped(name), place, show));
+            members.iter().for_each(|(name, value)| step(value, &escape(name), place, show));
         }
         Value::Array(items) => {
             items.iter().enumerate().for_each(|(at, item)| step(item, &at.to_string(), place, show));
@@ -114,7 +114,7 @@ pub enum MediaLocation {
 
 /// Returns the media of an answer that can be moved: base64, with a supported type.
 #[must_use]
-pub fn embedded(envelope: &Envelope) -> Vec<EmbeddedMedia<'_>> {
+pub fn embedded_media(envelope: &Envelope) -> Vec<EmbeddedMedia<'_>> {
     let found = envelope.data().map(find_output).unwrap_or_default();
     found.into_iter().filter_map(as_base64).collect()
 }
@@ -169,7 +169,7 @@ mod tests {
         let odd = json!({ "type": "base64", "media_type": "image/tiff", "data": "UE5H" });
         let link = json!({ "type": "url", "media_type": "image/png", "url": "https://a/b" });
         let mut envelope = answer(&json!({ "rationale": "r", "a/b~": [odd, link, medium], "one": medium }));
-        let found: Vec<(String, String, String)> = embedded(&envelope)
+        let found: Vec<(String, String, String)> = embedded_media(&envelope)
             .iter()
             .map(|medium| (medium.place.clone(), medium.file_name(), medium.text.to_owned()))
             .collect();
@@ -186,6 +186,6 @@ mod tests {
         let data = envelope.data().unwrap();
         assert_eq!(data["a/b~"], json!([odd, link, file]));
         assert_eq!(data["one"], url);
-        assert_eq!(embedded(&envelope), []);
+        assert_eq!(embedded_media(&envelope), []);
     }
 }

@@ -115,7 +115,7 @@ impl AcceptedForm {
 
     /// Sets the maximum side length of images.
     #[must_use]
-    pub fn sized(mut self, longest_side: u32) -> Self {
+    pub fn with_longest_side(mut self, longest_side: u32) -> Self {
         self.longest_side = Some(longest_side);
         self
     }

@@ -99,7 +99,7 @@ impl<'a> NewUpload<'a> {
 
     /// Adds a checksum that its bytes must match.
     #[must_use]
-    pub fn checked(mut self, checksum: Checksum<'a>) -> Self {
+    pub fn with_checksum(mut self, checksum: Checksum<'a>) -> Self {
         self.checksum = Some(checksum);
         self
     }

@@ -152,9 +152,9 @@ fn a_composition_is_compiled_once_and_shared_by_copies() {
     let compiled: *const Composition = module.composition().unwrap().unwrap();
     assert!(std::ptr::eq(compiled, module.composition().unwrap().unwrap()));
     assert!(std::ptr::eq(compiled, module.in_tier(Tier::Exec).composition().unwrap().unwrap()));
-    assert!(!module.stands_alone());
+    assert!(!module.is_standalone());
     let alone = simple(json!({}));
-    assert!(alone.stands_alone() && alone.composition().unwrap().is_none());
+    assert!(alone.is_standalone() && alone.composition().unwrap().is_none());
 }
 
 #[test]

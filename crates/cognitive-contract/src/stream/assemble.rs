@@ -102,7 +102,7 @@ impl<'a> Assembler<'a> {
         let Self { strictness, session_id, pieces, end } = self;
         let mut envelope = match end {
             Some(End::Final(chunk)) => seal(terminal::success(cleaned_final(chunk)), strictness, pieces),
-            Some(End::Error(chunk)) => failed(chunk, strictness, pieces),
+            Some(End::Error(chunk)) => failed_envelope(chunk, strictness, pieces),
             None => {
                 let message = "the stream ended without a final or error chunk";
                 Failure::new(ErrorCode::StreamInterrupted, message)
@@ -152,7 +152,7 @@ fn replay(mut pieces: Vec<(u64, StreamPiece)>) -> Option<Members> {
     (!data.is_empty()).then_some(data)
 }
 
-fn failed(chunk: Members, strictness: Strictness<'_>, pieces: Vec<(u64, StreamPiece)>) -> Envelope {
+fn failed_envelope(chunk: Members, strictness: Strictness<'_>, pieces: Vec<(u64, StreamPiece)>) -> Envelope {
     let mut members = terminal::failure(cleaned_error(chunk));
     if !members.contains_key("partial_data")
         && let Some(data) = replay(pieces)
@@ -198,11 +198,11 @@ fn seal(members: Members, strictness: Strictness<'_>, pieces: Vec<(u64, StreamPi
     let counted = found.iter().all(|each| !each.path.starts_with("/usage"));
     let usage = whole.get_mut(USAGE).map(Value::take).filter(|usage| counted && usage.is_object());
     let mut envelope = if found.is_empty() {
-        Envelope::from_checked(whole).unwrap_or_else(|| refused(&found, None))
+        Envelope::from_checked(whole).unwrap_or_else(|| refused_envelope(&found, None))
     } else {
         let mut own = |name: &str| whole.get_mut(name).map(Value::take).and_then(object);
         let own = own("data").or_else(|| own("partial_data"));
-        refused(&found, own.filter(|data| !data.is_empty()).or_else(|| replay(pieces)))
+        refused_envelope(&found, own.filter(|data| !data.is_empty()).or_else(|| replay(pieces)))
     };
     // A chunk has usage next to `meta`, an envelope inside it.
     envelope.take_extra_member(USAGE);
@@ -212,8 +212,8 @@ fn seal(members: Members, strictness: Strictness<'_>, pieces: Vec<(u64, StreamPi
     envelope
 }
 
-fn refused(found: &[Violation], partial: Option<Members>) -> Envelope {
-    Failure::of_violations(output_code(found), found).with_partial(partial).into_envelope()
+fn refused_envelope(found: &[Violation], partial: Option<Members>) -> Envelope {
+    Failure::from_violations(output_code(found), found).with_partial(partial).into_envelope()
 }
 
 fn object(value: Value) -> Option<Members> {

@@ -23,7 +23,7 @@ struct LoggedChunk<'a> {
 }
 
 impl LoggedChunk<'_> {
-    fn broken(&self, below: &str, rule: &'static str, message: impl Into<String>) -> Violation {
+    fn violation(&self, below: &str, rule: &'static str, message: impl Into<String>) -> Violation {
         let path = format!("/{}{below}", self.index);
         Violation::new(path, ErrorCode::SchemaValidationFailed, rule, message)
     }
@@ -68,7 +68,9 @@ fn check_shapes(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
             return;
         }
         let prefix = format!("/{}", entry.index);
-        found.extend(check_chunk(entry.chunk).into_iter().take(MAX_COUNT).map(|each| each.below(&prefix)));
+        found.extend(
+            check_chunk(entry.chunk).into_iter().take(MAX_COUNT).map(|each| each.with_prefix(&prefix)),
+        );
     }
 }
 
@@ -83,25 +85,25 @@ fn check_opening(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
             for name in ["streaming", "session_id"] {
                 if first.chunk.get(name).is_none() {
                     let message = format!("required member `{name}` is missing in the first chunk");
-                    found.push(first.broken(&format!("/{name}"), "required", message));
+                    found.push(first.violation(&format!("/{name}"), "required", message));
                 }
             }
         }
-        Some(_) => found.push(first.broken("", "first", "expected a meta chunk to open the stream")),
+        Some(_) => found.push(first.violation("", "first", "expected a meta chunk to open the stream")),
     }
 }
 
 fn check_session(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
-    fn named<'a>(entry: &LoggedChunk<'a>) -> Option<&'a str> {
+    fn session_of_entry<'a>(entry: &LoggedChunk<'a>) -> Option<&'a str> {
         entry.chunk.get("session_id").and_then(Value::as_str)
     }
-    let Some(session) = entries.first().and_then(named) else { return };
+    let Some(session) = entries.first().and_then(session_of_entry) else { return };
     for entry in entries {
         if is_full(found) {
             return;
         }
-        if named(entry).is_some_and(|name| name != session) {
-            found.push(entry.broken("/session_id", "session", "expected the session of the first chunk"));
+        if session_of_entry(entry).is_some_and(|name| name != session) {
+            found.push(entry.violation("/session_id", "session", "expected the session of the first chunk"));
         }
     }
 }
@@ -115,10 +117,10 @@ fn check_numbers(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
             return;
         }
         if entry.seq().is_some_and(|seq| !seen.insert(seq)) {
-            found.push(entry.broken("/chunk/seq", "unique", "expected an unused sequence number"));
+            found.push(entry.violation("/chunk/seq", "unique", "expected an unused sequence number"));
         }
         if !entry.is(ChunkKind::is_numbered) && entry.chunk.get("seq").is_some() {
-            found.push(entry.broken("/seq", "closed", "only delta and snapshot chunks are numbered"));
+            found.push(entry.violation("/seq", "closed", "only delta and snapshot chunks are numbered"));
         }
     }
     let start = start_of(entries);
@@ -126,7 +128,11 @@ fn check_numbers(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
     if let Some((seq, entry)) = lowest
         && seq != start
     {
-        found.push(entry.broken("/chunk/seq", "start", format!("expected the numbers to start at {start}")));
+        found.push(entry.violation(
+            "/chunk/seq",
+            "start",
+            format!("expected the numbers to start at {start}"),
+        ));
     }
 }
 
@@ -146,7 +152,7 @@ fn check_end(entries: &[LoggedChunk<'_>], found: &mut Vec<Violation>) {
         return;
     };
     for entry in entries.iter().skip(end.saturating_add(1)).take(MAX_COUNT) {
-        found.push(entry.broken("", "terminal", "expected no chunk after the terminal chunk"));
+        found.push(entry.violation("", "terminal", "expected no chunk after the terminal chunk"));
     }
 }
 

@@ -122,14 +122,14 @@ impl Chunk {
     /// Creates the first chunk of a stream. The confidence of the answer is still unknown, so `confidence` is sent as
     /// null, whatever `meta` contains.
     pub(super) fn opening(session_id: SessionId, meta: &Meta) -> Self {
-        Self::Meta { session_id, meta: unsure(meta), resume_from_seq: None }
+        Self::Meta { session_id, meta: unsure_meta(meta), resume_from_seq: None }
     }
 
     /// Creates the first chunk for a client that resumes a stream. The chunks from number `resume_from_seq` follow
     /// unchanged.
     #[must_use]
-    pub fn resumed(session_id: SessionId, meta: &Meta, resume_from_seq: u64) -> Self {
-        Self::Meta { session_id, meta: unsure(meta), resume_from_seq: Some(resume_from_seq) }
+    pub fn resumption(session_id: SessionId, meta: &Meta, resume_from_seq: u64) -> Self {
+        Self::Meta { session_id, meta: unsure_meta(meta), resume_from_seq: Some(resume_from_seq) }
     }
 
     /// Creates the last chunk: final for a success, error for a failure.
@@ -191,7 +191,7 @@ impl Chunk {
     }
 }
 
-fn unsure(meta: &Meta) -> Map<String, Value> {
+fn unsure_meta(meta: &Meta) -> Map<String, Value> {
     let risk = match &meta.risk {
         RiskValue::Level(risk) => Value::from(risk.word()),
         RiskValue::Custom(custom) => Value::Object(custom.clone()),

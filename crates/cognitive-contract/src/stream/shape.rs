@@ -18,7 +18,7 @@ type Members = Map<String, Value>;
 /// A `chunk` member without `type` is recognised by `delta` or `data`. Does not check that the chunk is valid;
 /// [`check_chunk`] does.
 pub fn recognise(chunk: &Value) -> Result<ChunkKind, Violation> {
-    let Value::Object(members) = chunk else { return Err(broken("", "type", "expected an object")) };
+    let Value::Object(members) = chunk else { return Err(violation("", "type", "expected an object")) };
     let is = |name: &str, wanted: bool| members.get(name) == Some(&Value::Bool(wanted));
     if members.is_empty() {
         Ok(ChunkKind::Heartbeat)
@@ -33,21 +33,21 @@ pub fn recognise(chunk: &Value) -> Result<ChunkKind, Violation> {
     } else if is("streaming", true) || (is("ok", true) && members.contains_key("meta")) {
         Ok(ChunkKind::Meta)
     } else {
-        Err(broken("", "kind", "expected a meta, delta, snapshot, progress, final, error or empty chunk"))
+        Err(violation("", "kind", "expected a meta, delta, snapshot, progress, final, error or empty chunk"))
     }
 }
 
 fn recognise_piece(piece: &Value) -> Result<ChunkKind, Violation> {
     let Value::Object(members) = piece else {
-        return Err(broken("/chunk", "type", "expected an object"));
+        return Err(violation("/chunk", "type", "expected an object"));
     };
     match members.get("type").map(Value::as_str) {
         Some(Some("delta")) => Ok(ChunkKind::Delta),
         Some(Some("snapshot")) => Ok(ChunkKind::Snapshot),
-        Some(_) => Err(broken("/chunk/type", "enum", "expected `delta` or `snapshot`")),
+        Some(_) => Err(violation("/chunk/type", "enum", "expected `delta` or `snapshot`")),
         None if members.contains_key("delta") => Ok(ChunkKind::Delta),
         None if members.contains_key("data") => Ok(ChunkKind::Snapshot),
-        None => Err(broken("/chunk/type", "required", "required member `type` is missing")),
+        None => Err(violation("/chunk/type", "required", "required member `type` is missing")),
     }
 }
 
@@ -91,17 +91,17 @@ fn check_rules(members: &Members, parent: &str, rules: &[Rule], found: &mut Vec<
     for (name, presence, holds, message) in rules {
         match members.get(*name) {
             Some(value) if holds(value) => {}
-            Some(_) => found.push(broken(&pointer(parent, name), "type", *message)),
+            Some(_) => found.push(violation(&pointer(parent, name), "type", *message)),
             None if *presence == Optional => {}
             None => {
                 let message = format!("required member `{name}` is missing");
-                found.push(broken(&pointer(parent, name), "required", message));
+                found.push(violation(&pointer(parent, name), "required", message));
             }
         }
     }
 }
 
-fn broken(path: &str, rule: &'static str, message: impl Into<String>) -> Violation {
+fn violation(path: &str, rule: &'static str, message: impl Into<String>) -> Violation {
     Violation::new(path, ErrorCode::SchemaValidationFailed, rule, message)
 }
 
@@ -133,7 +133,9 @@ fn check_meta(members: &Members, found: &mut Vec<Violation>) {
         let unsure = meta.get("confidence") == Some(&Value::Null);
         let judged = meta::check(meta, RiskForm::Words).into_iter();
         found.extend(
-            judged.filter(|each| !(unsure && each.path == "/confidence")).map(|each| each.below("/meta")),
+            judged
+                .filter(|each| !(unsure && each.path == "/confidence"))
+                .map(|each| each.with_prefix("/meta")),
         );
     }
 }
@@ -167,7 +169,7 @@ fn check_snapshot(members: &Members, found: &mut Vec<Violation>) {
 
 fn check_progress(members: &Members, found: &mut Vec<Violation>) {
     let Some(Value::Object(progress)) = members.get("progress") else {
-        found.push(broken("/progress", "type", "expected an object"));
+        found.push(violation("/progress", "type", "expected an object"));
         return;
     };
     let is_percent: fn(&Value) -> bool =

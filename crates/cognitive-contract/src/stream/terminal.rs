@@ -16,7 +16,7 @@ const TAKEN: [&str; 7] = ["meta", "data", "error", "partial_data", "usage", "_em
 /// the stream is over.
 pub(super) fn success(mut chunk: Map<String, Value>) -> Map<String, Value> {
     chunk.shift_remove("session_id");
-    taken(true, chunk)
+    take_members(true, chunk)
 }
 
 /// Converts an error chunk to an unchecked failure. Other producers send error chunks without `meta`, but an envelope
@@ -28,12 +28,12 @@ pub(super) fn failure(mut chunk: Map<String, Value>) -> Map<String, Value> {
         let meta = json!({ "confidence": 0.0, "risk": Risk::High.word(), "explain": explain });
         chunk.insert("meta".to_owned(), meta);
     }
-    let mut members = taken(false, chunk);
+    let mut members = take_members(false, chunk);
     members.insert("streaming".to_owned(), Value::Bool(true));
     members
 }
 
-fn taken(ok: bool, mut chunk: Map<String, Value>) -> Map<String, Value> {
+fn take_members(ok: bool, mut chunk: Map<String, Value>) -> Map<String, Value> {
     let mut members = Map::new();
     members.insert("ok".to_owned(), Value::Bool(ok));
     for name in TAKEN {

@@ -304,7 +304,7 @@ mod tests {
     fn ext_rec_a_resumed_stream_says_where_it_goes_on() {
         let meta = Meta::new(Confidence::DEFAULT, Risk::Low, "e");
         assert_eq!(
-            wire(&Chunk::resumed(session(), &meta, 8)),
+            wire(&Chunk::resumption(session(), &meta, 8)),
             r#"{"ok":true,"streaming":true,"session_id":"sess_a","resumed":true,"resume_from_seq":8,"meta":{"confidence":null,"risk":"low","explain":"e"}}"#
         );
     }

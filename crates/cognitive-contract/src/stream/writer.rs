@@ -82,7 +82,7 @@ impl ChunkWriter {
     pub fn text(&mut self, field: &str, text: &str) -> Vec<Chunk> {
         let Some(mut chunks) = self.begin() else { return Vec::new() };
         if self.buffer.field != field {
-            chunks.extend(self.rest());
+            chunks.extend(self.remainder());
             field.clone_into(&mut self.buffer.field);
         }
         for delta in self.buffer.push(text) {
@@ -95,7 +95,7 @@ impl ChunkWriter {
     #[must_use]
     pub fn snapshot(&mut self, data: Map<String, Value>) -> Vec<Chunk> {
         let Some(mut chunks) = self.begin() else { return Vec::new() };
-        chunks.extend(self.rest());
+        chunks.extend(self.remainder());
         let seq = self.next_seq();
         chunks.push(Chunk::Snapshot { seq, data });
         chunks
@@ -122,7 +122,7 @@ impl ChunkWriter {
     /// Writes the buffered text.
     #[must_use]
     pub fn flush(&mut self) -> Option<Chunk> {
-        if self.state == WriterState::Open { self.rest() } else { None }
+        if self.state == WriterState::Open { self.remainder() } else { None }
     }
 
     /// Ends the stream: buffered text, then one final chunk for a success or one error chunk for a failure. A failure
@@ -132,7 +132,7 @@ impl ChunkWriter {
         let failed_at_once = self.state == WriterState::Fresh && !envelope.ok();
         let begun = if failed_at_once { Some(Vec::new()) } else { self.begin() };
         let Some(mut chunks) = begun else { return Vec::new() };
-        chunks.extend(self.rest());
+        chunks.extend(self.remainder());
         self.state = WriterState::Ended;
         chunks.push(Chunk::terminal(self.session_id.clone(), envelope));
         chunks
@@ -150,7 +150,7 @@ impl ChunkWriter {
         }
     }
 
-    fn rest(&mut self) -> Option<Chunk> {
+    fn remainder(&mut self) -> Option<Chunk> {
         let text = std::mem::take(&mut self.buffer.text);
         (!text.is_empty()).then(|| self.delta(text))
     }

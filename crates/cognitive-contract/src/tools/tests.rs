@@ -10,7 +10,7 @@ struct Named(&'static str, Value, Vec<ToolClass>);
 
 impl Tool for Named {
     fn spec(&self) -> ToolSpec {
-        ToolSpec::new(self.0, "A tool.", self.1.clone()).needing(&self.2)
+        ToolSpec::new(self.0, "A tool.", self.1.clone()).with_needs(&self.2)
     }
 
     fn call<'a>(&'a self, _: &'a Value) -> PortFuture<'a, Result<Value, ToolError>> {
@@ -25,7 +25,7 @@ fn named(name: &'static str) -> Named {
 fn offered(tools: &ToolBox, manifest: Value) -> Vec<String> {
     let manifest = Manifest::from_value(&manifest, Format::V22).unwrap();
     let law = ToolLaw { policies: &manifest.policies, lists: vec![&manifest.tools] };
-    tools.offered(&law).iter().map(|spec| spec.name.clone()).collect()
+    tools.offered_tools(&law).iter().map(|spec| spec.name.clone()).collect()
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn arguments_are_judged_by_that_schema() {
 #[test]
 fn a_tool_that_is_trusted_is_judged_as_strictly() {
     let parameters = json!({ "type": "object", "required": ["n"] });
-    let tools = ToolBox::default().trusting(Named("a", parameters, Vec::new()));
+    let tools = ToolBox::default().with_trusted(Named("a", parameters, Vec::new()));
     assert!(tools.objection("a", &json!({})).is_some());
     assert_eq!(tools.objection("a", &json!({ "n": 1 })), None);
-    let broken = ToolBox::default().trusting(Named("a", json!({ "type": "nothing" }), Vec::new()));
+    let broken = ToolBox::default().with_trusted(Named("a", json!({ "type": "nothing" }), Vec::new()));
     assert!(broken.objection("a", &json!({})).is_some(), "what cannot be judged is not called");
 }
 

@@ -82,7 +82,8 @@ pub(crate) fn repeat(name: &str, count: usize, place: &str) {
 
 async fn requests(name: &str, count: usize, place: &str) {
     if name == "bare" {
-        return serve(servers::bare_router(place), count, ("/run", "application/json"), "finish_reason").await;
+        return serve(servers::bare_router(place), count, ("/run", "application/json"), "finish_reason")
+            .await;
     }
     let provider: Arc<dyn Provider> = match name {
         "net" | "net, stream" | "http and net" => {

@@ -71,7 +71,8 @@ pub(crate) async fn cogn(upstream: &str, store: Option<&str>) {
     std::fs::write(module.join("prompt.md"), "Find the words.").unwrap();
     std::fs::write(module.join("schema.json"), SCHEMA).unwrap();
     let modules = Arc::new(
-        ModuleCache::new(Library::new(folder.path(), None, &[])).looking_every(Duration::from_millis(100)),
+        ModuleCache::new(Library::new(folder.path(), None, &[]))
+            .with_check_interval(Duration::from_millis(100)),
     );
     let provider = ProviderConfig::new(Kind::parse("openai").unwrap())
         .with_key(Secret::new("sk-test".to_owned()))

@@ -31,11 +31,11 @@ pub(crate) async fn read_up_to<T: DeserializeOwned + Send + 'static>(
     let (parts, body) = request.into_parts();
     let mut claim = shared.room.claim();
     let bytes = intake::body_of(shared, &parts.headers, body, limit, &mut claim).await?;
-    let read = intake::read(shared, bytes, claim, |text| of_text(&text)).await;
+    let read = intake::read(shared, bytes, claim, |text| parse_text(&text)).await;
     read.map_err(|failure| Box::new(response::failure(failure)))
 }
 
-fn of_text<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+fn parse_text<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     let value = json::parse(text).map_err(|error| {
         Failure::new(ErrorCode::ParseError, format!("the body is not JSON: {}", error.message))
             .suggest("Send one JSON object")

@@ -40,7 +40,7 @@ pub(crate) struct CaseBody {
 
 impl CaseBody {
     /// The reply that the caller recorded, if any. A dialect without a reply is refused.
-    fn recorded(&mut self) -> Result<Option<RecordedReply>, Failure> {
+    fn recorded_reply(&mut self) -> Result<Option<RecordedReply>, Failure> {
         let named = self.reply_dialect.as_deref().map(recorded_reply::dialect).transpose();
         let dialect = named.map_err(|why| Failure::new(ErrorCode::InvalidInput, why))?;
         match (self.reply.take(), dialect) {
@@ -134,7 +134,7 @@ pub(crate) async fn keep(
         Ok(read) => read,
         Err(refusal) => return *refusal,
     };
-    let reply = match body.recorded() {
+    let reply = match body.recorded_reply() {
         Ok(reply) => reply,
         Err(failure) => return answer(Err::<(), _>(failure)),
     };

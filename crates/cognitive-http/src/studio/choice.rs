@@ -69,7 +69,7 @@ impl AppState {
             if !is_recorded {
                 return Ok(ChosenRun { host, module: chosen, seen: None });
             }
-            let (host, seen) = host.watched();
+            let (host, seen) = host.with_recording();
             Ok(ChosenRun { host: Arc::new(host), module: chosen, seen: Some(seen) })
         })
         .await?
@@ -92,7 +92,7 @@ fn draft_of_version() -> Failure {
 
 /// Fails if a draft or version uses a module that the installed one does not use and that is not offered. (E4007)
 fn leads_nowhere_new(shared: &AppState, installed: Option<&Module>, chosen: &Module) -> Result<(), Failure> {
-    if chosen.stands_alone() || installed.is_some_and(|installed| std::ptr::eq(installed, chosen)) {
+    if chosen.is_standalone() || installed.is_some_and(|installed| std::ptr::eq(installed, chosen)) {
         return Ok(());
     }
     let modules = shared.host.modules.as_ref();

@@ -81,7 +81,7 @@ pub(crate) async fn begin(
     request: Request,
 ) -> Response<Body> {
     let may_be_plain = host_is_local(request.headers());
-    let before = logins::shown(request.headers()).map(str::to_owned);
+    let before = logins::cookie_secret(request.headers()).map(str::to_owned);
     let (LoginBody { key }, _) = match body::read_up_to(&shared, request, MAX_BODY).await {
         Ok(read) => read,
         Err(refusal) => return *refusal,
@@ -106,19 +106,19 @@ pub(crate) async fn begin(
     };
     record(&shared, &client, key, "login");
     let mut response = response::json(StatusCode::OK, &session(&shared, Some(&key.name), key.roles));
-    put_cookie(&mut response, logins::given(&secret, may_be_plain));
+    put_cookie(&mut response, logins::set_cookie(&secret, may_be_plain));
     response
 }
 
 /// `DELETE /v1/session`: logs out.
 pub(crate) async fn end(State(shared): State<Arc<AppState>>, headers: HeaderMap) -> Response<Body> {
-    if let Some(secret) = logins::shown(&headers)
+    if let Some(secret) = logins::cookie_secret(&headers)
         && let Err(failure) = shared_logins::end(&shared, secret).await
     {
         return response::failure(failure);
     }
     let mut response = response::json(StatusCode::OK, &SessionEnd { status: "ended" });
-    put_cookie(&mut response, logins::taken(host_is_local(&headers)));
+    put_cookie(&mut response, logins::delete_cookie(host_is_local(&headers)));
     response
 }
 

@@ -119,7 +119,7 @@ pub(super) fn hash(secret: &str) -> [u8; 32] {
 
 /// Returns the secret in the cookie of a request. Two cookies of this name are refused, since one of them may be
 /// forged.
-pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn cookie_secret(headers: &HeaderMap) -> Option<&str> {
     let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let mut ours = pairs.filter(|(name, _)| *name == COOKIE).map(|(_, value)| value);
@@ -128,12 +128,12 @@ pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
 
 /// Returns the header that sets the cookie. Without `Secure` only for local hosts, where the connection cannot be
 /// intercepted.
-pub(crate) fn given(secret: &str, may_be_plain: bool) -> Option<HeaderValue> {
+pub(crate) fn set_cookie(secret: &str, may_be_plain: bool) -> Option<HeaderValue> {
     header(secret, LIFETIME.as_secs(), may_be_plain)
 }
 
 /// Returns the header that deletes the cookie.
-pub(crate) fn taken(may_be_plain: bool) -> Option<HeaderValue> {
+pub(crate) fn delete_cookie(may_be_plain: bool) -> Option<HeaderValue> {
     header("", 0, may_be_plain)
 }
 
@@ -194,13 +194,13 @@ mod tests {
             for text in texts {
                 headers.append(header::COOKIE, HeaderValue::from_static(text));
             }
-            shown(&headers).map(str::to_owned)
+            cookie_secret(&headers).map(str::to_owned)
         };
         assert_eq!(shown(&["a=1; cogn_session=x; b=2"]).as_deref(), Some("x"));
         assert_eq!(shown(&["a=1", "cogn_session=x"]).as_deref(), Some("x"));
         assert_eq!(shown(&["cogn_session=x; cogn_session=y"]), None);
         assert_eq!(shown(&["xcogn_session=x", ""]), None);
-        let given = given("s", false).unwrap();
+        let given = set_cookie("s", false).unwrap();
         assert_eq!(given, "cogn_session=s; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure");
     }
 }

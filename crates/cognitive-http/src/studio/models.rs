@@ -87,7 +87,7 @@ impl ServerModels {
         Ok(Arc::clone(model.built.get_or_init(|| provider)))
     }
 
-    fn told(&self, prices: &PriceTable) -> ModelList {
+    fn list_models(&self, prices: &PriceTable) -> ModelList {
         let told = |model: &ServerModel| {
             let (provider, own) = model.name.split_once('/').unwrap_or((&model.name, ""));
             let price = prices.row(provider, own).map(|row| ListedPrice {
@@ -111,13 +111,13 @@ impl NamedModel {
     /// Creates a model from an existing provider.
     #[must_use]
     pub fn from_provider(provider: Arc<dyn Provider>) -> Self {
-        let name = provider.destination().unwrap_or_default().asked(provider.name());
-        let is_local = provider.stays_here();
+        let name = provider.destination().unwrap_or_default().model_label(provider.name());
+        let is_local = provider.is_local();
         Self { name, is_local, make: Arc::new(move || Ok(Arc::clone(&provider))) }
     }
 }
 
 /// `GET /v1/models`.
 pub(crate) async fn list(State(shared): State<Arc<AppState>>) -> Response<Body> {
-    response::json(StatusCode::OK, &shared.models.told(&shared.host.prices))
+    response::json(StatusCode::OK, &shared.models.list_models(&shared.host.prices))
 }

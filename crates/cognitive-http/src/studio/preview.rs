@@ -116,12 +116,12 @@ pub(crate) async fn show(
             Err(refusal) => return *refusal,
         };
     match intake::read(&shared, bytes, claim, |text| Ok(Content::parse(text))).await {
-        Ok((content, _claim)) => module_files::answer(previewed(&shared, &client, &module, content).await),
+        Ok((content, _claim)) => module_files::answer(preview_run(&shared, &client, &module, content).await),
         Err(failure) => response::failure(failure),
     }
 }
 
-async fn previewed(
+async fn preview_run(
     shared: &Arc<AppState>,
     client: &Client,
     name: &str,
@@ -139,7 +139,7 @@ async fn previewed(
         // Without a price or a bound there is no ceiling; the run itself reports that where it matters.
         let ceiling = cost::ceiling(host, module, &options, length(&input)).ok();
         Ok(RunPreview {
-            calls: calls.into_iter().map(shown).collect(),
+            calls: calls.into_iter().map(call_json).collect(),
             ceiling: ceiling
                 .map(|ceiling| ShownCeiling { cost: ceiling.cost.to_string(), currency: CURRENCY }),
         })
@@ -148,7 +148,7 @@ async fn previewed(
 }
 
 /// Returns a call of the run: its prompt, or the reason why there is none yet.
-fn shown(PreviewedCall { module, prompt, .. }: PreviewedCall) -> ShownCall {
+fn call_json(PreviewedCall { module, prompt, .. }: PreviewedCall) -> ShownCall {
     let call = ShownCall { module, ..ShownCall::default() };
     match prompt {
         PreviewedPrompt::Known(preview) => ShownCall {

@@ -47,7 +47,7 @@ pub(crate) struct RunReplay {
 }
 
 /// Repeats the run.
-pub(crate) async fn again(
+pub(crate) async fn repeat_run(
     State(shared): State<Arc<AppState>>,
     Extension(client): Extension<Arc<Client>>,
     Name(id): Name,
@@ -73,7 +73,7 @@ pub(crate) async fn again(
     // A cached answer would be the old one that the new answer is compared with.
     (options.model, options.draft, options.version) = (model, draft, version);
     options.settings.no_cache = Some(true);
-    let again = run_again(&shared, &client, &run.module, given(input), options).await;
+    let again = run_again(&shared, &client, &run.module, audited_input(input), options).await;
     answer(again.map(|after| {
         // Serialising an envelope to a value cannot fail.
         let told = serde_json::to_value(&after).unwrap_or_default();
@@ -95,12 +95,12 @@ async fn run_again(
     let mut options = run::options(client, &asked)?;
     options.trace_id = Some(client.trace.id.clone());
     options.spans = shared.place(&client.trace, Some(&client.trace.span));
-    let request = RunRequest { module: ModuleRef::loaded(name, module), input, options };
+    let request = RunRequest { module: ModuleRef::from_module(name, module), input, options };
     Ok(run::whole_envelope(shared, &host, request).await)
 }
 
 /// Returns an input from the audit log, where inputs other than JSON values are stored as text.
-fn given(kept: Value) -> RunInput {
+fn audited_input(kept: Value) -> RunInput {
     match kept {
         Value::String(text) if text.trim_start().starts_with('{') => RunInput::Raw(text),
         Value::String(text) => RunInput::Text(text),

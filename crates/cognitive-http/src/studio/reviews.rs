@@ -204,7 +204,7 @@ fn refusal(error: &ReviewError) -> Failure {
 async fn fits(shared: &Arc<AppState>, review: &Review, data: &Value) -> Result<(), Failure> {
     let Ok(module) = shared.module(&review.module).await else { return Ok(()) };
     let found = review.correction_faults(&module, data);
-    if found.is_empty() { Ok(()) } else { Err(Failure::of_violations(ErrorCode::InvalidInput, &found)) }
+    if found.is_empty() { Ok(()) } else { Err(Failure::from_violations(ErrorCode::InvalidInput, &found)) }
 }
 
 /// The calibration of all decisions together, and of each module and model.

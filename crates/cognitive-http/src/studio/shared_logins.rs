@@ -11,14 +11,14 @@ use cognitive_contract::text::hex;
 use super::logins::{LIFETIME, Login, hash, new_secret};
 use crate::app::AppState;
 use crate::config::ApiKey;
-use crate::other_servers::unshared;
+use crate::other_servers::state_unavailable;
 
 /// Logs in the holder of a key, and returns the secret for the cookie.
 pub(crate) async fn begin(shared: &AppState, key: &ApiKey) -> Result<String, Failure> {
     let Some(state) = &shared.config.shared else { return Ok(shared.logins.begin(key, Instant::now())) };
     let secret = new_secret();
     let login = hash(&secret);
-    let holder = format!("{} {}", key.vouch(&login), key.name);
+    let holder = format!("{} {}", key.login_proof(&login), key.name);
     state.keep_login(&hex(&login), &holder, LIFETIME).await.map_err(|reason| unreachable(shared, &reason))?;
     Ok(secret)
 }
@@ -32,7 +32,7 @@ pub(crate) async fn find(shared: &AppState, secret: &str) -> Result<Option<Login
         return Ok(None);
     };
     let keys = shared.keys();
-    Ok(keys.iter().find(|key| key.name == name && key.has_vouched(&login, proof)).map(Login::from_key))
+    Ok(keys.iter().find(|key| key.name == name && key.is_login_proof(&login, proof)).map(Login::from_key))
 }
 
 /// Ends a login at all servers.
@@ -46,6 +46,6 @@ pub(crate) async fn end(shared: &AppState, secret: &str) -> Result<(), Failure> 
 
 fn unreachable(shared: &AppState, reason: &str) -> Failure {
     shared.config.complain(&format!("logins are unavailable: {reason}"));
-    unshared("logins are unavailable at the moment")
+    state_unavailable("logins are unavailable at the moment")
         .suggest("Try again in a moment, or send `Authorization: Bearer KEY`")
 }

@@ -76,7 +76,7 @@ async fn world_with(keys: &[(&str, &str)], mut config: ServerConfig) -> World {
         move || SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + ticks.load(Ordering::SeqCst));
     let uploads = Uploads::open(folder.path().join("uploads"), UploadLimits::default(), now).unwrap();
     let png = AcceptedForm::from_types(&[MediaType::Png]);
-    let eyes = FakeProvider::saying(good_answer(&json!({ "rationale": "r" })));
+    let eyes = FakeProvider::with_reply(good_answer(&json!({ "rationale": "r" })));
     let eyes = Arc::new(eyes.with(|eyes| eyes.takes = Some((Category::Image, png))));
     let module_cache = Arc::new(ModuleCache::new(Library::new(folder.path(), None, &[])));
     let mut host = Host::new(module_cache, Arc::clone(&eyes) as Arc<dyn Provider>);

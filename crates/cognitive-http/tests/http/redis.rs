@@ -32,7 +32,7 @@ async fn a_minute_holds_so_many_runs_over_all_servers() {
         }
     };
     assert!(wait <= Duration::from_secs(1), "{wait:?}");
-    servers[1].give_back("ann", MINUTE / 60).await.unwrap();
+    servers[1].refund("ann", MINUTE / 60).await.unwrap();
     servers[2].take_run("ann", MINUTE / 60, MINUTE).await.unwrap().unwrap();
     servers[2].take_run("bob", MINUTE / 60, MINUTE).await.unwrap().unwrap();
 }

@@ -274,7 +274,7 @@ impl ReviewQueue for Tray {
         Ok(CalibrationReport { decisions: 3, ..CalibrationReport::default() })
     }
 
-    fn calibrated(&self, _: &str, _: &str, _: f64) -> Option<f64> {
+    fn calibrated_confidence(&self, _: &str, _: &str, _: f64) -> Option<f64> {
         None
     }
 

@@ -41,7 +41,7 @@ impl Shop {
         host.audit = Some(Arc::clone(&audit) as _);
         let mut config = config;
         let module_editor =
-            FolderEditor::new(library).editing(&[folder.path().join("cognitive/modules")]).unwrap();
+            FolderEditor::new(library).with_editable(&[folder.path().join("cognitive/modules")]).unwrap();
         config.module_editor = Some(Arc::new(module_editor));
         config.offers = Some(Arc::new(|name: &str| matches!(name, "words" | "summarizer")));
         set_up(&mut host, &mut config);

@@ -49,13 +49,13 @@ struct Counted {
 }
 
 impl SpanSink for Counted {
-    fn finished(&self, span: Span) {
-        self.exporter.finished(span);
+    fn record_span(&self, span: Span) {
+        self.exporter.record_span(span);
         self.count.send_modify(|count| *count += 1);
     }
 
-    fn lost(&self) -> u64 {
-        self.exporter.lost()
+    fn lost_spans(&self) -> u64 {
+        self.exporter.lost_spans()
     }
 }
 
@@ -235,7 +235,7 @@ async fn a_collector_that_is_away_is_not_missed() {
     collected.given(9).await;
     collected.exporter.stop().await;
     worker.await.unwrap();
-    assert_eq!(collected.lost(), 9);
+    assert_eq!(collected.lost_spans(), 9);
     let metrics = client().get(server.url("/metrics")).send().await.unwrap().text().await.unwrap();
     assert!(metrics.contains("cogn_spans_lost_total 9\n"), "{metrics}");
 }

@@ -30,12 +30,12 @@ impl<'t> BamlCursor<'t> {
         Self { text, at: 0, file, counted: Cell::new((0, 1)), comments: 0, note: String::new() }
     }
 
-    fn rest(&self) -> &'t str {
+    fn remainder(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.rest().is_empty()
+        self.remainder().is_empty()
     }
 
     /// The line of this position, from 1.
@@ -62,10 +62,10 @@ impl<'t> BamlCursor<'t> {
     pub(super) fn skip(&mut self) {
         self.note.clear();
         loop {
-            let rest = self.rest();
+            let rest = self.remainder();
             let space = rest.len() - rest.trim_start().len();
             self.at += space;
-            let rest = self.rest();
+            let rest = self.remainder();
             if rest.starts_with("//") {
                 let end = rest.find('\n').unwrap_or(rest.len());
                 let said = rest.get(..end).unwrap_or_default().trim_start_matches('/').trim();
@@ -87,19 +87,19 @@ impl<'t> BamlCursor<'t> {
 
     /// Skips whitespace within the line.
     fn skip_on_line(&mut self) {
-        let rest = self.rest();
+        let rest = self.remainder();
         self.at += rest.len() - rest.trim_start_matches([' ', '\t']).len();
     }
 
     /// Returns whether `text` comes next, after whitespace.
-    pub(super) fn sees(&mut self, text: &str) -> bool {
+    pub(super) fn starts_with(&mut self, text: &str) -> bool {
         self.skip();
-        self.rest().starts_with(text)
+        self.remainder().starts_with(text)
     }
 
     /// Consumes `text` if it comes next, after whitespace.
     pub(super) fn takes(&mut self, text: &str) -> bool {
-        let sees = self.sees(text);
+        let sees = self.starts_with(text);
         if sees {
             self.at += text.len();
         }
@@ -108,7 +108,7 @@ impl<'t> BamlCursor<'t> {
 
     /// Consumes `text` if it comes next without whitespace.
     pub(super) fn takes_at_once(&mut self, text: &str) -> bool {
-        let sees = self.rest().starts_with(text);
+        let sees = self.remainder().starts_with(text);
         if sees {
             self.at += text.len();
         }
@@ -122,7 +122,7 @@ impl<'t> BamlCursor<'t> {
     /// Reads a word, after whitespace: letters, digits, `_`, `-` and dots between them.
     pub(super) fn word(&mut self) -> Option<&'t str> {
         self.skip();
-        let rest = self.rest();
+        let rest = self.remainder();
         if !rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
             return None;
         }
@@ -142,7 +142,7 @@ impl<'t> BamlCursor<'t> {
     /// Reads a quoted or raw string, after whitespace, with the line on which it starts.
     pub(super) fn text(&mut self) -> Result<Option<(String, usize)>, Failure> {
         self.skip();
-        let rest = self.rest();
+        let rest = self.remainder();
         let marks = rest.len() - rest.trim_start_matches('#').len();
         if marks > 0 && rest.get(marks..).is_some_and(|rest| rest.starts_with('"')) {
             let line = self.line();
@@ -150,16 +150,16 @@ impl<'t> BamlCursor<'t> {
             let inner = rest.get(marks + 1..).unwrap_or_default();
             let end = inner.find(&close).ok_or_else(|| self.error("unterminated text"))?;
             self.at += marks + 1 + end + close.len();
-            return Ok(Some((dedented(inner.get(..end).unwrap_or_default()), line)));
+            return Ok(Some((dedent(inner.get(..end).unwrap_or_default()), line)));
         }
-        if rest.starts_with('"') { self.quoted().map(Some) } else { Ok(None) }
+        if rest.starts_with('"') { self.quoted_string().map(Some) } else { Ok(None) }
     }
 
-    fn quoted(&mut self) -> Result<(String, usize), Failure> {
+    fn quoted_string(&mut self) -> Result<(String, usize), Failure> {
         let line = self.line();
         let mut text = String::new();
         let mut escaped = false;
-        for (offset, letter) in self.rest().char_indices().skip(1) {
+        for (offset, letter) in self.remainder().char_indices().skip(1) {
             match (std::mem::take(&mut escaped), letter) {
                 (true, 'n') => text.push('\n'),
                 (true, 't') => text.push('\t'),
@@ -179,7 +179,7 @@ impl<'t> BamlCursor<'t> {
         if let Some((name, _)) = self.text()? {
             return Ok(name);
         }
-        let rest = self.rest();
+        let rest = self.remainder();
         let name =
             rest.split(|letter: char| letter.is_whitespace() || letter == '}').next().unwrap_or_default();
         if name.is_empty() {
@@ -190,11 +190,11 @@ impl<'t> BamlCursor<'t> {
     }
 
     /// Reads up to the matching `close`, skipping strings and comments. `open` is already consumed.
-    pub(super) fn balanced(&mut self, open: char, close: char) -> Result<&'t str, Failure> {
+    pub(super) fn balanced_text(&mut self, open: char, close: char) -> Result<&'t str, Failure> {
         let start = self.at;
         let mut depth = 1_usize;
         loop {
-            let rest = self.rest();
+            let rest = self.remainder();
             let Some(letter) = rest.chars().next() else {
                 return Err(self.error(&format!("expected `{close}`")));
             };
@@ -227,7 +227,7 @@ impl<'t> BamlCursor<'t> {
             return Ok(Value::String(text));
         }
         if self.takes("{{") {
-            self.balanced('{', '}')?;
+            self.balanced_text('{', '}')?;
             self.takes("}");
             return Ok(Value::Null);
         }
@@ -242,7 +242,7 @@ impl<'t> BamlCursor<'t> {
             }
             return Ok(Value::Array(items));
         }
-        self.bare()
+        self.bare_value()
     }
 
     /// Reads the members of an object whose opening brace is already consumed.
@@ -261,8 +261,8 @@ impl<'t> BamlCursor<'t> {
         Ok(members)
     }
 
-    fn bare(&mut self) -> Result<Value, Failure> {
-        let rest = self.rest();
+    fn bare_value(&mut self) -> Result<Value, Failure> {
+        let rest = self.remainder();
         let end = rest.find(['\n', ',', ']', '}', '{', '[', '"']).unwrap_or(rest.len());
         let line = rest.get(..end).unwrap_or_default();
         let line = line.split(" //").next().unwrap_or(line);
@@ -286,7 +286,7 @@ impl<'t> BamlCursor<'t> {
 }
 
 /// A raw string without the indentation that all its lines share.
-fn dedented(text: &str) -> String {
+fn dedent(text: &str) -> String {
     let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let least = text.lines().skip(1).filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or(0);
     let mut lines = text.lines();
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(refused("\n\"abc"), "f:2: unterminated text");
         assert_eq!(refused("##\"abc\"#"), "f:1: unterminated text");
         assert_eq!(refused("[a"), "f:1: expected a value");
-        assert!(BamlCursor::new("a { b", "f").balanced('{', '}').is_err());
+        assert!(BamlCursor::new("a { b", "f").balanced_text('{', '}').is_err());
     }
 
     #[test]

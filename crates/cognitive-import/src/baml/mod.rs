@@ -88,7 +88,7 @@ fn draft(source: &str, file: &BamlFile, options: &ImportOptions) -> Result<Impor
         }
         if test.has_checks {
             let why = "the checks of a test are expressions; write the expectation into `expected.json`";
-            draft.losses.lost(format!("the checks of the test `{}`", test.name), &test.file, why);
+            draft.losses.add_lost(format!("the checks of the test `{}`", test.name), &test.file, why);
         }
     }
     Ok(draft)
@@ -132,7 +132,7 @@ fn losses(draft: &mut ImportDraft, function: &BamlFunction, file: &BamlFile) {
     let list: &mut LossList = &mut draft.losses;
     if let Some(client) = &function.client {
         let why = "the caller chooses the model and its settings";
-        list.lost(format!("the client {}", quote(client)), &function.file, why);
+        list.add_lost(format!("the client {}", quote(client)), &function.file, why);
     }
     for (kind, name, place) in &file.others {
         let why = match kind.as_str() {
@@ -140,11 +140,11 @@ fn losses(draft: &mut ImportDraft, function: &BamlFunction, file: &BamlFile) {
             "generator" => "`cogn types` writes the types of modules",
             _ => "the caller chooses the model and its settings",
         };
-        list.lost(format!("{kind} `{name}`"), place, why);
+        list.add_lost(format!("{kind} `{name}`"), place, why);
     }
     if file.comments > 0 {
         let what = format!("{} comment{}", file.comments, if file.comments == 1 { "" } else { "s" });
-        list.lost(what, &function.file, "notes for authors, which no model reads");
+        list.add_lost(what, &function.file, "notes for authors, which no model reads");
     }
 }
 
@@ -156,7 +156,7 @@ fn prompt(draft: &mut ImportDraft, function: &BamlFunction) -> Result<(), Failur
     for mark in &marks {
         if mark.tag == TemplateTag::OutputFormat && mark.written.contains('(') {
             let why = "the contract is shown as JSON Schema";
-            draft.losses.changed(format!("`{}`", mark.written), &format!("{file}:{}", mark.line), why);
+            draft.losses.add_changed(format!("`{}`", mark.written), &format!("{file}:{}", mark.line), why);
         }
     }
     draft.input.add_used(&rephrased.used, true, file, &mut draft.losses);

@@ -121,22 +121,22 @@ pub(super) fn parse(text: &str, file: &str, into: &mut BamlFile) -> Result<(), F
                 into.aliases.insert(name, kind);
             }
             "client" | "generator" | "retry_policy" | "template_string" | "string_template" => {
-                other(&mut cursor, word, into)?;
+                skip_block(&mut cursor, word, into)?;
             }
             _ => return Err(cursor.error(&format!("unsupported declaration: `{word}`"))),
         }
     }
 }
 
-fn other(cursor: &mut BamlCursor<'_>, word: &str, into: &mut BamlFile) -> Result<(), Failure> {
+fn skip_block(cursor: &mut BamlCursor<'_>, word: &str, into: &mut BamlFile) -> Result<(), Failure> {
     if cursor.takes("<") {
-        cursor.balanced('<', '>')?;
+        cursor.balanced_text('<', '>')?;
     }
     let place = cursor.place();
     let name = cursor.needs_word("a name")?.to_owned();
     if word.ends_with("_string") || word.ends_with("_template") {
         if cursor.takes("(") {
-            cursor.balanced('(', ')')?;
+            cursor.balanced_text('(', ')')?;
         }
         cursor.takes("=");
         if cursor.text()?.is_none() {
@@ -145,7 +145,7 @@ fn other(cursor: &mut BamlCursor<'_>, word: &str, into: &mut BamlFile) -> Result
         into.others.push(("template_string".to_owned(), name, place));
     } else {
         cursor.needs("{")?;
-        cursor.balanced('{', '}')?;
+        cursor.balanced_text('{', '}')?;
         into.others.push((word.to_owned(), name, place));
     }
     Ok(())
@@ -180,7 +180,7 @@ fn block(cursor: &mut BamlCursor<'_>, is_enum: bool, file: &str, into: &mut Baml
 
 fn attribute(cursor: &mut BamlCursor<'_>) -> Result<BamlAttribute, Failure> {
     let name = cursor.needs_word("the name of an attribute")?.to_owned();
-    let arguments = if cursor.takes("(") { cursor.balanced('(', ')')? } else { "" };
+    let arguments = if cursor.takes("(") { cursor.balanced_text('(', ')')? } else { "" };
     let text = BamlCursor::new(arguments, "").text().ok().flatten().map(|(text, _)| text);
     let written =
         format!("@{name}{}", if arguments.is_empty() { String::new() } else { format!("({arguments})") });
@@ -189,7 +189,7 @@ fn attribute(cursor: &mut BamlCursor<'_>) -> Result<BamlAttribute, Failure> {
 
 fn attributes(cursor: &mut BamlCursor<'_>) -> Result<Vec<BamlAttribute>, Failure> {
     let mut found = Vec::new();
-    while cursor.sees("@") && !cursor.sees("@@") {
+    while cursor.starts_with("@") && !cursor.starts_with("@@") {
         cursor.needs("@")?;
         found.push(attribute(cursor)?);
     }
@@ -234,7 +234,7 @@ fn base(cursor: &mut BamlCursor<'_>, depth: usize) -> Result<BamlType, Failure> 
         for check in attributes(cursor)? {
             inner = BamlType::Checked(Box::new(inner), check.written);
         }
-        if cursor.sees(",") {
+        if cursor.starts_with(",") {
             return Err(cursor.error("unsupported type: a tuple"));
         }
         cursor.needs(")")?;
@@ -279,11 +279,11 @@ fn function(cursor: &mut BamlCursor<'_>, file: &str, note: String) -> Result<Bam
     while !cursor.takes(")") {
         let name = cursor.needs_word("the name of an argument")?.to_owned();
         cursor.needs(":")?;
-        arguments.push((name, checked(cursor)?));
+        arguments.push((name, checked_type(cursor)?));
         cursor.takes(",");
     }
     cursor.needs("->")?;
-    let answer = checked(cursor)?;
+    let answer = checked_type(cursor)?;
     cursor.needs("{")?;
     let mut function = BamlFunction {
         name,
@@ -315,7 +315,7 @@ fn function(cursor: &mut BamlCursor<'_>, file: &str, note: String) -> Result<Bam
     Ok(function)
 }
 
-fn checked(cursor: &mut BamlCursor<'_>) -> Result<BamlType, Failure> {
+fn checked_type(cursor: &mut BamlCursor<'_>) -> Result<BamlType, Failure> {
     let mut kind = kind(cursor, 0)?;
     for check in attributes(cursor)? {
         kind = BamlType::Checked(Box::new(kind), check.written);
@@ -351,7 +351,7 @@ fn test(cursor: &mut BamlCursor<'_>, file: &str) -> Result<BamlTest, Failure> {
             }
             _ => {
                 cursor.needs("{")?;
-                cursor.balanced('{', '}')?;
+                cursor.balanced_text('{', '}')?;
             }
         }
     }

@@ -64,7 +64,7 @@ impl<'f> BamlTypes<'f> {
             && let Some(kind) = medium(word)
         {
             let why = "callers send `{\"type\": \"url\", \"url\": …}` or a file, which is checked";
-            self.losses.changed(format!("`{name}`, now a media item"), &self.place, why);
+            self.losses.add_changed(format!("`{name}`, now a media item"), &self.place, why);
             input.add_media(name, kind, several, !optional);
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl<'f> BamlTypes<'f> {
     pub(super) fn answer(&mut self, kind: &BamlType) -> Result<Value, Failure> {
         match kind {
             BamlType::Checked(inner, written) => {
-                self.losses.lost(format!("`{written}`"), &self.place, CHECKS);
+                self.losses.add_lost(format!("`{written}`"), &self.place, CHECKS);
                 self.answer(inner)
             }
             BamlType::Named(name) => match self.file.blocks.get(name).filter(|block| !block.is_enum) {
@@ -96,7 +96,7 @@ impl<'f> BamlTypes<'f> {
             ));
         }
         Ok(match kind {
-            BamlType::Named(name) => self.named(name, depth)?,
+            BamlType::Named(name) => self.named_type(name, depth)?,
             BamlType::Literal(value) => json!({ "const": value }),
             BamlType::List(inner) => json!({ "type": "array", "items": self.schema(inner, depth + 1)? }),
             BamlType::Optional(inner) => {
@@ -115,7 +115,7 @@ impl<'f> BamlTypes<'f> {
             }
             BamlType::Union(all) => self.union(all, depth)?,
             BamlType::Checked(inner, written) => {
-                self.losses.lost(format!("`{written}`"), &self.place, CHECKS);
+                self.losses.add_lost(format!("`{written}`"), &self.place, CHECKS);
                 self.schema(inner, depth + 1)?
             }
         })
@@ -134,7 +134,7 @@ impl<'f> BamlTypes<'f> {
         Ok(json!({ "anyOf": branches }))
     }
 
-    fn named(&mut self, name: &str, depth: usize) -> Result<Value, Failure> {
+    fn named_type(&mut self, name: &str, depth: usize) -> Result<Value, Failure> {
         let scalar = match name {
             "string" => Some("string"),
             "int" => Some("integer"),
@@ -192,9 +192,13 @@ impl<'f> BamlTypes<'f> {
                 "description" => description.clone_from(&attribute.text),
                 "alias" => self.alias(name, attribute, &block.file),
                 "check" | "assert" => {
-                    self.losses.lost(format!("`@{}` of `{name}`", attribute.written), &block.file, CHECKS);
+                    self.losses.add_lost(
+                        format!("`@{}` of `{name}`", attribute.written),
+                        &block.file,
+                        CHECKS,
+                    );
                 }
-                _ => self.losses.lost(
+                _ => self.losses.add_lost(
                     format!("`@{}` of `{name}`", attribute.written),
                     &block.file,
                     "modules have no equivalent",
@@ -206,7 +210,7 @@ impl<'f> BamlTypes<'f> {
 
     fn alias(&mut self, name: &str, attribute: &BamlAttribute, file: &str) {
         let why = "the model uses the same name as programs";
-        self.losses.lost(format!("`{}` of `{name}`", attribute.written), file, why);
+        self.losses.add_lost(format!("`{}` of `{name}`", attribute.written), file, why);
     }
 
     /// Returns whether a field is included, and its description, according to its attributes.
@@ -216,14 +220,18 @@ impl<'f> BamlTypes<'f> {
             match attribute.name.as_str() {
                 "description" => description.clone_from(&attribute.text),
                 "skip" => {
-                    self.losses.lost(format!("`{name}`"), file, "it is marked `@skip`, so no model reads it");
+                    self.losses.add_lost(
+                        format!("`{name}`"),
+                        file,
+                        "it is marked `@skip`, so no model reads it",
+                    );
                     return (false, None);
                 }
                 "alias" => self.alias(name, attribute, file),
                 "check" | "assert" => {
-                    self.losses.lost(format!("`{}` of `{name}`", attribute.written), file, CHECKS);
+                    self.losses.add_lost(format!("`{}` of `{name}`", attribute.written), file, CHECKS);
                 }
-                _ => self.losses.lost(
+                _ => self.losses.add_lost(
                     format!("`{}` of `{name}`", attribute.written),
                     file,
                     "modules have no equivalent",

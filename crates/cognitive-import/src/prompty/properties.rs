@@ -104,7 +104,7 @@ impl PromptyProperty {
             "strict",
         ];
         for key in self.members.keys().filter(|key| !TAKEN.contains(&key.as_str())) {
-            losses.lost(format!("`{key}` of `{}`", self.name), file, "contracts have no such key");
+            losses.add_lost(format!("`{key}` of `{}`", self.name), file, "contracts have no such key");
         }
         let media = match self.kind() {
             "thread" => {
@@ -124,7 +124,7 @@ impl PromptyProperty {
         };
         if let Some(kind) = media {
             let why = "callers send `{\"type\": \"url\", \"url\": …}` or a file, which is checked";
-            losses.changed(format!("`{}`, now a media item", self.name), file, why);
+            losses.add_changed(format!("`{}`, now a media item", self.name), file, why);
             input.add_media(&self.name, kind, false, self.is_required());
             return Ok(());
         }
@@ -133,7 +133,7 @@ impl PromptyProperty {
         match default {
             Some(value) if is_reference(value) => {
                 let why = "values of the environment and of files are never read";
-                losses.lost(format!("the default of `{}`", self.name), file, why);
+                losses.add_lost(format!("the default of `{}`", self.name), file, why);
             }
             Some(value) => input.set_default(&self.name, value),
             None => {}

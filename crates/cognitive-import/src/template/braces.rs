@@ -109,7 +109,7 @@ fn handlebars(inner: &str) -> TemplateTag {
         };
     }
     if let Some(block) = inner.strip_prefix('#') {
-        return opened(block.trim());
+        return opening_tag(block.trim());
     }
     if let Some(name) = inner.strip_prefix('^') {
         let name = name.trim();
@@ -120,7 +120,7 @@ fn handlebars(inner: &str) -> TemplateTag {
     match word {
         "else" if rest.is_empty() => TemplateTag::Else,
         "else" => TemplateTag::ElseIf(rest.strip_prefix("if").unwrap_or(rest).trim().to_owned()),
-        "role" => TemplateTag::Role(unquoted(rest).to_owned()),
+        "role" => TemplateTag::Role(unquote(rest).to_owned()),
         "history" => TemplateTag::History,
         "media" => TemplateTag::Media(argument(rest, "url").unwrap_or_default().to_owned()),
         "section" => TemplateTag::Statement,
@@ -131,14 +131,14 @@ fn handlebars(inner: &str) -> TemplateTag {
     }
 }
 
-fn opened(block: &str) -> TemplateTag {
+fn opening_tag(block: &str) -> TemplateTag {
     let (word, rest) = block.split_once(char::is_whitespace).unwrap_or((block, ""));
     let rest = rest.trim();
     match word {
         "if" => TemplateTag::If(rest.to_owned()),
         "unless" => TemplateTag::Unless(rest.to_owned()),
         "with" => TemplateTag::With(rest.to_owned()),
-        "role" => TemplateTag::Role(unquoted(rest).to_owned()),
+        "role" => TemplateTag::Role(unquote(rest).to_owned()),
         "each" => {
             let (list, named) = rest.split_once(" as ").unwrap_or((rest, ""));
             let item = named.trim().trim_matches('|').split_whitespace().next().map(str::to_owned);
@@ -149,7 +149,7 @@ fn opened(block: &str) -> TemplateTag {
     }
 }
 
-fn unquoted(text: &str) -> &str {
+fn unquote(text: &str) -> &str {
     text.trim().trim_matches(['"', '\''])
 }
 

@@ -12,7 +12,7 @@ pub(crate) mod turns;
 
 use cognitive_contract::Failure;
 
-use crate::source::{bare, quote, refuse};
+use crate::source::{literal_text, quote, refuse};
 
 /// The maximum number of marks in one template. Each tag becomes a part of the prompt, and no real template has a
 /// hundredth of them.
@@ -131,7 +131,7 @@ impl<'t> MarkList<'t> {
 
     fn endless(&mut self, at: usize) -> Failure {
         let line = self.line_at(at);
-        refuse(format!("{}:{line} begins an unterminated tag", bare(self.file)), "Close the tag")
+        refuse(format!("{}:{line} begins an unterminated tag", literal_text(self.file)), "Close the tag")
     }
 }
 

@@ -100,7 +100,7 @@ impl TemplateWriter<'_> {
                 self.say(&format!("[otherwise, if {condition}:]"));
             }
             TemplateTag::Else => self.say("[otherwise:]"),
-            TemplateTag::Each { item, list } => self.each(mark, item.as_deref(), list)?,
+            TemplateTag::Each { item, list } => self.loop_start(mark, item.as_deref(), list)?,
             TemplateTag::With(expression) => self.with(mark, expression)?,
             TemplateTag::Section(name) => self.section(mark, name)?,
             TemplateTag::End => self.end(mark)?,
@@ -111,12 +111,12 @@ impl TemplateWriter<'_> {
             TemplateTag::OutputFormat => self.say("$SCHEMA"),
             TemplateTag::Include(_) => {
                 let why = "other templates are not read: their content is missing in `prompt.md`";
-                self.losses.lost(shown(mark), &self.place(mark), why);
+                self.losses.add_lost(mark_label(mark), &self.place(mark), why);
             }
             TemplateTag::Comment => self.comments += 1,
             TemplateTag::Statement => {
                 let why = "nothing is evaluated: describe its effect in `prompt.md`";
-                self.losses.lost(shown(mark), &self.place(mark), why);
+                self.losses.add_lost(mark_label(mark), &self.place(mark), why);
             }
         }
         Ok(())
@@ -156,17 +156,17 @@ impl TemplateWriter<'_> {
                 {
                     return Err(conversation(&self.place(mark)));
                 }
-                let name = self.named(&steps);
+                let name = self.value_label(&steps);
                 self.say_value(&name);
                 if !filters.is_empty() {
-                    self.losses.changed(shown(mark), &self.place(mark), AS_IT_IS);
+                    self.losses.add_changed(mark_label(mark), &self.place(mark), AS_IT_IS);
                 }
             }
             TemplateExpression::Calculation => {
                 self.note_names(expression);
                 self.say_value(&format!("(the value of `{}`)", expression.replace('`', "'")));
                 let why = "nothing is calculated: `prompt.md` asks the model to do it";
-                self.losses.changed(shown(mark), &self.place(mark), why);
+                self.losses.add_changed(mark_label(mark), &self.place(mark), why);
             }
         }
         Ok(())
@@ -185,14 +185,14 @@ impl TemplateWriter<'_> {
     fn branch(&mut self, mark: &TemplateMark, condition: &str, negated: bool) -> Result<(), Failure> {
         let condition = self.condition(condition, negated);
         self.say(&format!("[if {condition}:]"));
-        self.losses.changed(shown(mark), &self.place(mark), IN_WORDS);
+        self.losses.add_changed(mark_label(mark), &self.place(mark), IN_WORDS);
         self.open(mark, TemplateScope::Branch)
     }
 
     fn condition(&mut self, condition: &str, negated: bool) -> String {
         match expression::read(condition) {
             TemplateExpression::Way { steps, filters } if filters.is_empty() => {
-                let name = self.named(&steps);
+                let name = self.value_label(&steps);
                 if let [only] = steps.as_slice() {
                     self.note(only, |used| used.optional = true);
                 }
@@ -206,14 +206,14 @@ impl TemplateWriter<'_> {
         }
     }
 
-    fn each(&mut self, mark: &TemplateMark, item: Option<&str>, list: &str) -> Result<(), Failure> {
+    fn loop_start(&mut self, mark: &TemplateMark, item: Option<&str>, list: &str) -> Result<(), Failure> {
         let mut variable = None;
         let name = match expression::read(list) {
             TemplateExpression::Way { steps, filters } => {
-                let name = self.named(&steps);
+                let name = self.value_label(&steps);
                 variable = self.variable(&steps).filter(|_| steps.len() == 1);
                 if !filters.is_empty() {
-                    self.losses.changed(shown(mark), &self.place(mark), AS_IT_IS);
+                    self.losses.add_changed(mark_label(mark), &self.place(mark), AS_IT_IS);
                 }
                 if let [only] = steps.as_slice() {
                     self.note(only, |used| used.as_list = true);
@@ -225,7 +225,7 @@ impl TemplateWriter<'_> {
                 format!("`{}`", list.replace('`', "'"))
             }
         };
-        self.losses.changed(shown(mark), &self.place(mark), IN_WORDS);
+        self.losses.add_changed(mark_label(mark), &self.place(mark), IN_WORDS);
         let relative = item.is_none();
         let item = item.map_or_else(|| "entry".to_owned(), |item| item.replace('`', "'"));
         self.say(&format!("[for each `{item}` of {name}:]"));
@@ -235,11 +235,11 @@ impl TemplateWriter<'_> {
     fn with(&mut self, mark: &TemplateMark, expression: &str) -> Result<(), Failure> {
         let scope = match expression::read(expression) {
             TemplateExpression::Way { steps, filters } if filters.is_empty() => {
-                self.named(&steps);
+                self.value_label(&steps);
                 TemplateScope::Inside(steps)
             }
             _ => {
-                self.losses.lost(shown(mark), &self.place(mark), "nothing is evaluated");
+                self.losses.add_lost(mark_label(mark), &self.place(mark), "nothing is evaluated");
                 TemplateScope::Enclosed
             }
         };
@@ -249,14 +249,14 @@ impl TemplateWriter<'_> {
     fn section(&mut self, mark: &TemplateMark, name: &str) -> Result<(), Failure> {
         let TemplateExpression::Way { steps, .. } = expression::read(name) else {
             let why = "a helper of another program: its content stays, its effect is lost";
-            self.losses.lost(shown(mark), &self.place(mark), why);
+            self.losses.add_lost(mark_label(mark), &self.place(mark), why);
             return self.open(mark, TemplateScope::Enclosed);
         };
-        let named = self.named(&steps);
+        let named = self.value_label(&steps);
         if let [only] = steps.as_slice() {
             self.note(only, |used| used.optional = true);
         }
-        self.losses.changed(shown(mark), &self.place(mark), IN_WORDS);
+        self.losses.add_changed(mark_label(mark), &self.place(mark), IN_WORDS);
         self.say(&format!("[if {named} is given, and once for each `entry` if it is a list:]"));
         let list = self.variable(&steps).filter(|_| steps.len() == 1);
         self.open(mark, TemplateScope::Loop { item: "entry".to_owned(), list, relative: true, maybe: true })
@@ -291,7 +291,7 @@ impl TemplateWriter<'_> {
     fn media(&mut self, mark: &TemplateMark, expression: &str) {
         match expression::read(expression) {
             TemplateExpression::Way { steps, .. } => {
-                let name = self.named(&steps);
+                let name = self.value_label(&steps);
                 if let Some(first) = self.variable(&steps) {
                     self.note(&first, |used| used.as_media = true);
                 } else if let (Some(list), [_]) = (self.list_of(steps.first()), steps.as_slice()) {
@@ -301,7 +301,7 @@ impl TemplateWriter<'_> {
             }
             _ => {
                 let why = "an item with a fixed address is not a part of the input";
-                self.losses.lost(shown(mark), &self.place(mark), why);
+                self.losses.add_lost(mark_label(mark), &self.place(mark), why);
             }
         }
     }
@@ -360,7 +360,7 @@ impl TemplateWriter<'_> {
     }
 
     /// The name of a value, for a reader who has the input. Records the use of its variable.
-    fn named(&mut self, steps: &[String]) -> String {
+    fn value_label(&mut self, steps: &[String]) -> String {
         let variable = self.variable(steps);
         let ups = steps.iter().take_while(|step| *step == "..").count();
         let own: Vec<&str> =
@@ -428,13 +428,13 @@ impl TemplateWriter<'_> {
         }
         if self.comments > 0 {
             let what = format!("{} comment{}", self.comments, if self.comments == 1 { "" } else { "s" });
-            self.losses.lost(what, self.file, "notes for authors, which no model reads");
+            self.losses.add_lost(what, self.file, "notes for authors, which no model reads");
         }
         Ok(std::mem::take(&mut self.done))
     }
 }
 
-fn shown(mark: &TemplateMark) -> String {
+fn mark_label(mark: &TemplateMark) -> String {
     format!("`{}`", mark.written.replace('`', "'"))
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn as_one_prompt(
     while turns.last().is_some_and(|last| last.answers()) {
         turns.pop();
         let why = "the model writes the whole answer of a module";
-        losses.lost("the beginning of the answer", file, why);
+        losses.add_lost("the beginning of the answer", file, why);
     }
     let last_question = turns.iter().rposition(|turn| turn.asks());
     let has_instructions = turns.iter().any(|turn| !turn.asks() && !turn.answers());
@@ -68,13 +68,13 @@ pub(crate) fn as_one_prompt(
         if is_example && turn.answers() {
             let why = "earlier turns are in `prompt.md` as text; as files in `examples/` they would be \
                  turns again";
-            losses.changed("a turn that already has an answer", file, why);
+            losses.add_changed("a turn that already has an answer", file, why);
         }
         parts.push(part);
     }
     if turns.iter().any(|turn| !turn.role.is_empty()) && has_instructions && last_question.is_some() {
         let why = "a module has one text of instructions, and the input as the user's turn";
-        losses.changed("the roles `system` and `user`", file, why);
+        losses.add_changed("the roles `system` and `user`", file, why);
     }
     if parts.is_empty() {
         return Err(refuse(format!("{file} has no prompt"), "Import a file with text for a model"));

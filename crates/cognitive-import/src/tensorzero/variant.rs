@@ -15,7 +15,7 @@ pub(super) struct FunctionVariant {
 }
 
 /// Chooses a variant, and records everything that is left out.
-pub(super) fn chosen(
+pub(super) fn choose_variant(
     function: &Table,
     place: &str,
     source: &SourceFile,
@@ -60,10 +60,10 @@ pub(super) fn chosen(
     };
     for (other, _) in variants.iter().filter(|(other, _)| *other != name) {
         let why = "the variant with the greatest weight is imported; compare prompts with `cogn eval`";
-        losses.lost(format!("the variant {}", quote(other)), &source.name, why);
+        losses.add_lost(format!("the variant {}", quote(other)), &source.name, why);
     }
     if function.contains_key("experimentation") {
-        losses.lost(format!("`[{place}.experimentation]`"), &source.name, "a module has one prompt");
+        losses.add_lost(format!("`[{place}.experimentation]`"), &source.name, "a module has one prompt");
     }
     let place = format!("{place}.variants.{name}");
     let templates = templates(variant, &place)?;
@@ -113,7 +113,7 @@ fn list_losses(variant: &Table, place: &str, source: &SourceFile, losses: &mut L
             key if key.ends_with("_template") => {}
             "type" if value.as_str() == Some("chat_completion") => {}
             "type" => {
-                losses.changed(
+                losses.add_changed(
                     format!("`{place}.type`"),
                     &source.name,
                     "the model writes its `rationale` before it answers",
@@ -121,16 +121,16 @@ fn list_losses(variant: &Table, place: &str, source: &SourceFile, losses: &mut L
             }
             "model" => {
                 let what = format!("the model {}", quote(value.as_str().unwrap_or_default()));
-                losses.lost(what, &source.name, "the caller chooses the model and its settings");
+                losses.add_lost(what, &source.name, "the caller chooses the model and its settings");
             }
-            "json_mode" => losses.lost(
+            "json_mode" => losses.add_lost(
                 format!("`{place}.json_mode`"),
                 &source.name,
                 "answers are always validated against the contract",
             ),
             _ => {
                 let why = "the caller chooses the model and its settings";
-                losses.lost(format!("`{place}.{key}`"), &source.name, why);
+                losses.add_lost(format!("`{place}.{key}`"), &source.name, why);
             }
         }
     }
@@ -144,7 +144,7 @@ mod tests {
         let table: Table = text.parse().unwrap();
         let mut losses = LossList::default();
         let source = SourceFile::memory("t.toml", "");
-        let variant = chosen(&table, "functions.f", &source, &mut losses)
+        let variant = choose_variant(&table, "functions.f", &source, &mut losses)
             .map_err(|failure| failure.message().to_owned())?;
         Ok((variant, losses.finish().into_iter().map(|loss| loss.what).collect()))
     }

@@ -11,7 +11,7 @@ use cognitive_contract::Format;
 use cognitive_schema::SchemaFiles;
 
 use crate::examples::{self, ExampleFile};
-use crate::finding::{Finding, FindingLocation, Sources, quoted};
+use crate::finding::{Finding, FindingLocation, Sources, quote};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TEXT_LIMIT, TOTAL_LIMIT};
 use crate::json;
 use crate::trained_models;
@@ -49,7 +49,7 @@ pub struct ModuleParts {
 #[must_use]
 pub fn read(folder: &Folder) -> Option<ModuleParts> {
     let names = folder.names();
-    let mut parts = match Format::of_files(names.iter().map(String::as_str))? {
+    let mut parts = match Format::from_files(names.iter().map(String::as_str))? {
         Format::V0 => v0::read(folder),
         Format::V1 => v1::read(folder),
         Format::V21 | Format::V22 | Format::V25 => v2::read(folder),
@@ -63,14 +63,14 @@ pub fn read(folder: &Folder) -> Option<ModuleParts> {
 #[must_use]
 pub fn read_manifest(folder: &Folder) -> Option<(Format, Value)> {
     let names = folder.names();
-    let format = Format::of_files(names.iter().map(String::as_str))?;
+    let format = Format::from_files(names.iter().map(String::as_str))?;
     if format <= Format::V1 {
         let file = if format == Format::V1 { "MODULE.md" } else { "module.md" };
         let text = folder.read(file, TEXT_LIMIT).ok()?;
         return Some((format, front_matter(&text).ok()?.0));
     }
     let manifest = crate::yaml::parse(&folder.read("module.yaml", TEXT_LIMIT).ok()?).ok()?;
-    Some((Format::of_manifest(&manifest), manifest))
+    Some((Format::from_manifest(&manifest), manifest))
 }
 
 /// Turns a YAML error into a finding with its location and remedy.
@@ -107,12 +107,12 @@ impl ModuleParts {
                 Some(text)
             }
             Err(ReadError::Missing) => {
-                let message = format!("{} is missing", quoted(file));
+                let message = format!("{} is missing", quote(file));
                 self.findings.push(Finding::error(file, FindingLocation::File, "files/missing", message));
                 None
             }
             Err(ReadError::Refused(reason)) => {
-                let message = format!("{} {reason}", quoted(file));
+                let message = format!("{} {reason}", quote(file));
                 self.findings.push(Finding::error(file, FindingLocation::File, "files/unreadable", message));
                 None
             }

@@ -27,7 +27,7 @@ pub(super) fn read(folder: &Folder) -> ModuleParts {
     if let (Some(input), Some(output)) = (input, output) {
         // Builds one document with two sections, as in every later format. References that start at the root of the old
         // file get the new section as a prefix.
-        let document = json!({ "input": rebased(input, "#/input"), "output": rebased(output, "#/output") });
+        let document = json!({ "input": rebase(input, "#/input"), "output": rebase(output, "#/output") });
         parts.schemas.insert(SCHEMA_FILE.to_owned(), document);
     }
     parts
@@ -47,7 +47,7 @@ fn add_constraints(parts: &mut ModuleParts, folder: &Folder) {
     }
 }
 
-fn rebased(mut node: Value, prefix: &str) -> Value {
+fn rebase(mut node: Value, prefix: &str) -> Value {
     match &mut node {
         Value::Object(members) => {
             for (name, child) in members.iter_mut() {
@@ -57,12 +57,12 @@ fn rebased(mut node: Value, prefix: &str) -> Value {
                     }
                     _ => None,
                 };
-                *child = moved.unwrap_or_else(|| rebased(child.take(), prefix));
+                *child = moved.unwrap_or_else(|| rebase(child.take(), prefix));
             }
         }
         Value::Array(items) => {
             for child in items {
-                *child = rebased(child.take(), prefix);
+                *child = rebase(child.take(), prefix);
             }
         }
         _ => {}
@@ -78,6 +78,6 @@ mod tests {
     fn fmt_008_references_move_with_their_file() {
         let schema =
             json!({ "properties": { "a": { "$ref": "#/definitions/x" } }, "definitions": { "x": {} } });
-        assert_eq!(rebased(schema, "#/input")["properties"]["a"]["$ref"], "#/input/definitions/x");
+        assert_eq!(rebase(schema, "#/input")["properties"]["a"]["$ref"], "#/input/definitions/x");
     }
 }

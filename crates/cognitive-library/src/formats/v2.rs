@@ -10,7 +10,7 @@ use cognitive_contract::text::pointer;
 use cognitive_schema::{DATA_KEYWORDS, SCHEMA_FILE, SectionRef, file_of_ref, names_answered_by_ids};
 
 use super::{ModuleParts, syntax_finding};
-use crate::finding::{Finding, FindingLocation, quoted};
+use crate::finding::{Finding, FindingLocation, quote};
 use crate::folder::{Folder, safe_relative};
 use crate::yaml;
 
@@ -23,7 +23,7 @@ pub(super) fn read(folder: &Folder) -> ModuleParts {
     if let Some(text) = parts.text(folder, MANIFEST) {
         match yaml::parse(&text) {
             Ok(manifest) => {
-                parts.format = Format::of_manifest(&manifest);
+                parts.format = Format::from_manifest(&manifest);
                 parts.manifest = manifest;
             }
             Err(error) => parts.findings.push(syntax_finding(MANIFEST, error)),
@@ -45,7 +45,7 @@ pub(super) fn read_schemas(parts: &mut ModuleParts, folder: &Folder) {
             wanted.add(path.to_string_lossy().into_owned());
         } else {
             let at = FindingLocation::Value(pointer("/io", name));
-            let message = format!("is outside the module: {}", quoted(place));
+            let message = format!("is outside the module: {}", quote(place));
             parts.findings.push(Finding::error(MANIFEST, at, "manifest/io", message));
         }
     }

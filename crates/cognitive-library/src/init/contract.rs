@@ -3,7 +3,7 @@
 
 use cognitive_contract::manifest::{InputModality, Tier};
 
-use super::texts::{fill, written_out};
+use super::texts::{fill, full_texts};
 use super::{Feature, Template};
 
 /// The input member that holds media. It is named after the kind if the module accepts only one.
@@ -50,17 +50,20 @@ pub(super) fn schema(template: &Template) -> String {
         .extend(limit.map(|limit| {
             fill(include_str!("../../templates/insights/definition.json"), &[("limit", limit)])
         }));
-    let definitions = match following(&definitions).strip_prefix(',') {
+    let definitions = match further_members(&definitions).strip_prefix(',') {
         Some(definitions) => format!(",\n  \"$defs\": {{{definitions}\n  }}"),
         None => String::new(),
     };
-    let parts =
-        [("required", &*required), ("properties", &following(&properties)), ("definitions", &definitions)];
-    fill(written_out(template.tier).schema, &parts)
+    let parts = [
+        ("required", &*required),
+        ("properties", &further_members(&properties)),
+        ("definitions", &definitions),
+    ];
+    fill(full_texts(template.tier).schema, &parts)
 }
 
 /// The members of a JSON object behind its first ones.
-fn following(members: &[String]) -> String {
+fn further_members(members: &[String]) -> String {
     members.iter().flat_map(|member| [",\n", member.trim_end()]).collect()
 }
 
@@ -76,7 +79,7 @@ pub(super) fn input(template: &Template) -> String {
     if template.has(Feature::Context) {
         members.push(include_str!("../../templates/context/input.json").to_owned());
     }
-    fill(written_out(template.tier).input, &[("members", &following(&members))])
+    fill(full_texts(template.tier).input, &[("members", &further_members(&members))])
 }
 
 /// Returns a minimal item of a kind, so that the example needs no other file and no network.
@@ -101,9 +104,9 @@ pub(super) fn reply(template: &Template) -> String {
     let note =
         if template.media().is_empty() { "" } else { " What came with the text changes nothing about it." };
     let emitted = if template.has(Feature::Context) {
-        following(&[include_str!("../../templates/context/reply.json").to_owned()])
+        further_members(&[include_str!("../../templates/context/reply.json").to_owned()])
     } else {
         String::new()
     };
-    fill(written_out(template.tier).reply, &[("media-note", note), ("emitted", &emitted)])
+    fill(full_texts(template.tier).reply, &[("media-note", note), ("emitted", &emitted)])
 }

@@ -4,7 +4,7 @@
 use cognitive_contract::manifest::{InputModality, Mode, Tier};
 
 use super::part::BundledPart;
-use super::texts::{fill, join, written_out};
+use super::texts::{fill, full_texts, join};
 use super::{Feature, Template, name};
 
 pub(super) fn text(template: &Template) -> String {
@@ -30,7 +30,7 @@ pub(super) fn text(template: &Template) -> String {
 
 fn tier(template: &Template) -> String {
     let parts = [("title", name::title(&template.name)), ("yaml-name", name::yaml(&template.name))];
-    fill(written_out(template.tier).manifest, &parts.each_ref().map(|(mark, part)| (*mark, part.as_str())))
+    fill(full_texts(template.tier).manifest, &parts.each_ref().map(|(mark, part)| (*mark, part.as_str())))
 }
 
 /// Decision modules serve people and programs, so they offer both modes. The others get here only if streaming was

@@ -65,7 +65,7 @@ impl Template {
 
     /// Selects the full form, with every section written out.
     #[must_use]
-    pub fn written_out(mut self) -> Self {
+    pub fn in_full(mut self) -> Self {
         self.full = true;
         self
     }
@@ -113,7 +113,7 @@ fn full(template: &Template) -> BTreeMap<String, String> {
         ("prompt.md", prompt::text(template)),
         (SCHEMA_FILE, contract::schema(template)),
         ("tests/example.input.json", contract::input(template)),
-        ("tests/example.expected.json", texts::written_out(template.tier).expected.to_owned()),
+        ("tests/example.expected.json", texts::full_texts(template.tier).expected.to_owned()),
         ("tests/example.reply.txt", contract::reply(template)),
     ];
     let part = template.has(Feature::Compose).then(|| BundledPart::for_template(template));

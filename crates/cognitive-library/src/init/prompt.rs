@@ -3,7 +3,7 @@
 use cognitive_contract::manifest::{InputModality, Tier};
 
 use super::part::BundledPart;
-use super::texts::{fill, join, written_out};
+use super::texts::{fill, full_texts, join};
 use super::{Feature, Template, contract, name};
 
 /// The instructions for returning context, in the list of members and in the example.
@@ -19,12 +19,12 @@ pub(super) fn text(template: &Template) -> String {
     let emits = template.has(Feature::Context);
     let parts = [
         ("title", name::title(&template.name)),
-        ("given", given(template).trim_end().to_owned()),
+        ("given", input_section(template).trim_end().to_owned()),
         ("emitted-note", if emits { EMITTED_NOTE.to_owned() } else { String::new() }),
         ("emitted", if emits { EMITTED.to_owned() } else { String::new() }),
     ];
     let mut blocks = vec![fill(
-        written_out(template.tier).prompt,
+        full_texts(template.tier).prompt,
         &parts.each_ref().map(|(mark, part)| (*mark, part.as_str())),
     )];
     // As in the bundled media modules: `$INPUT` is the whole input as JSON and would repeat every item as base64.
@@ -35,7 +35,7 @@ pub(super) fn text(template: &Template) -> String {
 }
 
 /// The input of the model: media, fields, context, results of other modules.
-fn given(template: &Template) -> String {
+fn input_section(template: &Template) -> String {
     let mut blocks = Vec::new();
     let media = template.media();
     if !media.is_empty() {

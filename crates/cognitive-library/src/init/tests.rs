@@ -10,7 +10,7 @@ use cognitive_contract::{Enforcement, Envelope, Module, risk};
 
 use super::*;
 use crate::folder::Folder;
-use crate::{bundled, load, yaml};
+use crate::{bundled_modules, load, yaml};
 
 const TIERS: [Tier; 3] = [Tier::Exec, Tier::Decision, Tier::Exploration];
 const FEATURES: [Feature; 7] = [
@@ -57,7 +57,7 @@ impl Made {
 fn all_templates() -> Vec<Template> {
     let mut templates = Vec::new();
     for tier in TIERS {
-        let plain = Template::new("my-module", tier).written_out();
+        let plain = Template::new("my-module", tier).in_full();
         templates.extend(FEATURES.map(|feature| plain.clone().with(feature)));
         templates.push(FEATURES.into_iter().fold(plain.clone(), Template::with));
         templates.push(plain);
@@ -234,7 +234,7 @@ fn tier_001_007_an_exec_module_is_strict() {
 #[test]
 fn tier_006_the_written_freedom_is_that_of_the_tier() {
     for tier in TIERS {
-        let made = Made::new(Template::new("m", tier).written_out());
+        let made = Made::new(Template::new("m", tier).in_full());
         let plain = serde_json::json!({ "tier": tier });
         let by_default = Manifest::from_value(&plain, made.module.format).unwrap();
         assert_eq!(made.manifest().schema_strictness, by_default.schema_strictness);
@@ -247,7 +247,7 @@ fn tier_006_the_written_freedom_is_that_of_the_tier() {
 #[test]
 fn streaming_is_offered_as_it_suits_the_tier() {
     let mode = |tier| {
-        Made::new(Template::new("m", tier).written_out().with(Feature::Streaming)).manifest().response.mode
+        Made::new(Template::new("m", tier).in_full().with(Feature::Streaming)).manifest().response.mode
     };
     assert_eq!(TIERS.map(mode), [Mode::Streaming, Mode::Both, Mode::Streaming]);
 }
@@ -260,7 +260,7 @@ fn media_are_declared_required_and_shown() {
         (InputModality::Video, "videos"),
         (InputModality::Document, "documents"),
     ] {
-        let made = Made::new(Template::new("m", Tier::Decision).written_out().with(Feature::Media(kind)));
+        let made = Made::new(Template::new("m", Tier::Decision).in_full().with(Feature::Media(kind)));
         assert!(made.manifest().modalities.declared);
         assert_eq!(made.manifest().modalities.input, [InputModality::Text, kind]);
         assert!(made.files["prompt.md"].contains("\n$MEDIA_INPUTS\n"));
@@ -277,15 +277,14 @@ fn media_are_declared_required_and_shown() {
             assert!(made.module.contract.input().accepts(&input));
         }
     }
-    let text =
-        Made::new(Template::new("m", Tier::Exec).written_out().with(Feature::Media(InputModality::Text)));
+    let text = Made::new(Template::new("m", Tier::Exec).in_full().with(Feature::Media(InputModality::Text)));
     assert!(!text.manifest().modalities.declared);
 }
 
 #[test]
 fn media_016_a_document_may_come_as_base64() {
     let made =
-        Made::new(Template::new("m", Tier::Exec).written_out().with(Feature::Media(InputModality::Document)));
+        Made::new(Template::new("m", Tier::Exec).in_full().with(Feature::Media(InputModality::Document)));
     let pdf = serde_json::json!({ "type": "base64", "media_type": "application/pdf", "data": "JVBERi0=" });
     let input = serde_json::json!({ "text": "t", "documents": [pdf] });
     assert!(made.module.contract.input().accepts(&input));
@@ -308,7 +307,7 @@ fn base64(text: &str) -> Vec<u8> {
 
 #[test]
 fn the_example_media_are_what_they_say() {
-    let with = |kind| Made::new(Template::new("m", Tier::Exec).written_out().with(Feature::Media(kind)));
+    let with = |kind| Made::new(Template::new("m", Tier::Exec).in_full().with(Feature::Media(kind)));
     let image = with(InputModality::Image).json("tests/example.input.json");
     let png = base64(image["images"][0]["data"].as_str().unwrap());
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
@@ -326,7 +325,7 @@ fn the_example_media_are_what_they_say() {
 
 #[test]
 fn ctx_011_012_020_context_is_declared_on_both_sides() {
-    let made = Made::new(Template::new("m", Tier::Decision).written_out().with(Feature::Context));
+    let made = Made::new(Template::new("m", Tier::Decision).in_full().with(Feature::Context));
     let context = &made.manifest().context;
     let accepts: Vec<&str> = context.accepts.iter().map(|each| each.kind.as_str()).collect();
     assert_eq!(accepts, ["conversation_history", "session_state"]);
@@ -347,13 +346,13 @@ fn ctx_011_012_020_context_is_declared_on_both_sides() {
 #[test]
 fn comp_001_010_the_other_module_exists_and_takes_what_flows_to_it() {
     for name in ["my-module", "summarizer"] {
-        let made = Made::new(Template::new(name, Tier::Decision).written_out().with(Feature::Compose));
+        let made = Made::new(Template::new(name, Tier::Decision).in_full().with(Feature::Compose));
         let composition = made.manifest().composition.clone().unwrap();
         assert_eq!(composition.pattern, Some(Pattern::Sequential));
         let [part] = composition.requires.unwrap().try_into().unwrap();
         assert_ne!(part.name, name, "a module that calls itself is a circle");
         assert!(part.optional);
-        let other = load(&bundled::find(&part.name).unwrap()).unwrap();
+        let other = load(&bundled_modules::find(&part.name).unwrap()).unwrap();
         assert!(part.version.unwrap() == "^1.0.0" && other.manifest.version.starts_with("1."));
         // The mapping turns our example into its input, and the prompt reads a field that its data has.
         let [flow] = composition.dataflow.unwrap().try_into().unwrap();
@@ -372,7 +371,7 @@ fn words_that_yaml_takes_for_something_else_are_names_too() {
     for name in
         ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "e1", "inf", "nan", "a--", "x0x1f"]
     {
-        assert_eq!(Made::new(Template::new(name, Tier::Exec).written_out()).manifest().name, name);
+        assert_eq!(Made::new(Template::new(name, Tier::Exec).in_full()).manifest().name, name);
     }
     let long = "a".repeat(64);
     assert_eq!(Made::new(Template::new(&*long, Tier::Exec)).manifest().name, long);
@@ -424,8 +423,8 @@ fn meta_002_confidence_is_how_sure_a_module_is_of_having_met_its_contract() {
         let text = schema["meta"]["properties"]["confidence"]["description"].as_str().unwrap();
         assert!(text.starts_with(described), "{text}");
     }
-    for name in bundled::names() {
-        let folder = bundled::find(name).unwrap();
+    for name in bundled_modules::names() {
+        let folder = bundled_modules::find(name).unwrap();
         judge(name, &folder.read("prompt.md", 1 << 20).unwrap());
         let schema = cognitive_contract::json::parse(&folder.read("schema.json", 1 << 20).unwrap()).unwrap();
         let text = schema["meta"]["properties"]["confidence"]["description"].as_str().unwrap();
@@ -453,12 +452,12 @@ fn the_minimal_form_is_short_complete_and_strictly_valid() {
             made.accepts(&made.json("tests/example.reply.txt"));
             assert_eq!(made.manifest().tier, tier);
             assert_eq!(made.files["module.yaml"].contains("response: {mode: "), streaming);
-            let full = Made::new(made.template.clone().written_out());
+            let full = Made::new(made.template.clone().in_full());
             assert_eq!(made.manifest().response.mode, full.manifest().response.mode);
         }
     }
     assert!(!Template::new("m", Tier::Exec).with(Feature::Compose).is_minimal());
-    assert!(!Template::new("m", Tier::Exec).written_out().is_minimal());
+    assert!(!Template::new("m", Tier::Exec).in_full().is_minimal());
 }
 
 #[test]

@@ -30,7 +30,7 @@ macro_rules! texts {
 pub(super) const MINIMAL: TemplateTexts = texts!("minimal");
 
 /// Returns the texts of a tier, with every section written out.
-pub(super) fn written_out(tier: Tier) -> TemplateTexts {
+pub(super) fn full_texts(tier: Tier) -> TemplateTexts {
     match tier {
         Tier::Exec => texts!("exec"),
         Tier::Decision => texts!("decision"),

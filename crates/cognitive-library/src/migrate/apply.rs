@@ -88,8 +88,9 @@ fn apply_by(
     let module = module.map_err(MigrateError::io("find", root))?;
     let held = HeldFolder::open(&module).map_err(MigrateError::io("open", &module))?;
     let stamp = stamp(options.stamp).map_err(MigrateError::io("date the backup of", &module))?;
-    let staged = stage(&module, held.path(), plan).map_err(|error| error.seen_as(held.path(), &module))?;
-    let swapped = unchanged(held.path(), plan).and_then(|()| {
+    let staged =
+        stage(&module, held.path(), plan).map_err(|error| error.with_path_shown_as(held.path(), &module))?;
+    let swapped = check_unchanged(held.path(), plan).and_then(|()| {
         if !held.is_at(&module) {
             return Err(MigrateError::Changed { file: module.display().to_string() });
         }
@@ -110,7 +111,7 @@ fn apply_by(
     };
     let backup = match options.backup {
         Backup::Discard => tree::remove(&old).is_err().then_some(old),
-        Backup::Keep if old == staged => Some(named(old, &module, &stamp)),
+        Backup::Keep if old == staged => Some(name_backup(old, &module, &stamp)),
         Backup::Keep => Some(old),
     };
     if let Some(parent) = module.parent() {
@@ -125,7 +126,7 @@ fn stage(module: &Path, source: &Path, plan: &MigrationPlan) -> Result<PathBuf, 
         let reason = "the root of the file system is not a module";
         return Err(MigrateError::Unsupported { path: module.to_owned(), reason });
     };
-    unchanged(source, plan)?;
+    check_unchanged(source, plan)?;
     tree::measure(source)?;
     let mut prefix = OsString::from(".");
     prefix.push(name);
@@ -162,7 +163,7 @@ fn content<'a>(module: &Path, plan: &'a MigrationPlan) -> Result<tree::Content<'
 }
 
 /// Checks that the folder still has the contents that the plan was made from.
-fn unchanged(module: &Path, plan: &MigrationPlan) -> Result<(), MigrateError> {
+fn check_unchanged(module: &Path, plan: &MigrationPlan) -> Result<(), MigrateError> {
     let changed = |file: &str| MigrateError::Changed { file: file.to_owned() };
     let folder = Folder::Disk(module.to_owned());
     for (file, text) in &plan.read {
@@ -204,7 +205,7 @@ fn rename_twice(staged: &Path, module: &Path, stamp: &str) -> io::Result<PathBuf
 
 /// Renames the old folder to its backup name. The new module is already in place, so a failed rename is not a failed
 /// migration: the backup then keeps its hidden name.
-fn named(old: PathBuf, module: &Path, stamp: &str) -> PathBuf {
+fn name_backup(old: PathBuf, module: &Path, stamp: &str) -> PathBuf {
     let path = free_backup_path(module, stamp);
     if fs::rename(&old, &path).is_ok() { path } else { old }
 }
@@ -299,7 +300,7 @@ mod tests {
         let staged = stage(&module, &module, &plan).unwrap();
         fs::write(module.join("prompt.md"), "Do it now.").unwrap();
         assert!(
-            matches!(unchanged(&module, &plan), Err(MigrateError::Changed { file }) if file == "prompt.md")
+            matches!(check_unchanged(&module, &plan), Err(MigrateError::Changed { file }) if file == "prompt.md")
         );
         discard(&staged);
         assert_eq!(names(dir.path()), ["m"]);

@@ -55,7 +55,7 @@ pub enum MigrateError {
 
 impl MigrateError {
     /// Replaces the internal path of the folder in the error by the path that the user knows.
-    pub(super) fn seen_as(self, path: &Path, name: &Path) -> Self {
+    pub(super) fn with_path_shown_as(self, path: &Path, name: &Path) -> Self {
         let known = |path_of: PathBuf| match path_of.strip_prefix(path) {
             Ok(inside) => name.join(inside),
             Err(_) => path_of,

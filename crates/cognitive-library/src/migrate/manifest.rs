@@ -42,7 +42,7 @@ fn new_blocks(effective: &Manifest) -> [(&'static str, Value); 4] {
 }
 
 /// Adds the v2.2 keys to a v2.1 manifest. `None` if no text can express the result.
-pub(super) fn of_v21(
+pub(super) fn migrate_v21(
     text: &str,
     written: &Map<String, Value>,
     effective: &Manifest,
@@ -65,7 +65,7 @@ pub(super) fn of_v21(
     for (key, value) in new_blocks(effective) {
         // A key without a value was no decision of the author.
         if target.get(key).is_none_or(Value::is_null) {
-            steps.push(added(key, &value));
+            steps.push(added_line(key, &value));
             target.insert(key.to_owned(), value);
         }
     }
@@ -77,7 +77,7 @@ pub(super) fn of_v21(
     yaml_text::render(&target).map(|text| MigratedManifest { text, steps })
 }
 
-fn added(key: &str, value: &Value) -> String {
+fn added_line(key: &str, value: &Value) -> String {
     let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match value {
         Value::Object(members) => {
@@ -137,7 +137,7 @@ fn with_renamed_key(text: &str) -> String {
 }
 
 /// Writes the manifest of a v1 module from its front matter. `None` if no text can express the result.
-pub(super) fn of_v1(
+pub(super) fn migrate_v1(
     written: &Map<String, Value>,
     effective: &Manifest,
     renamed: bool,
@@ -184,7 +184,7 @@ fn v1_manifest(written: &Map<String, Value>, effective: &Manifest) -> Map<String
     for (key, value) in written.iter().filter(|(_, value)| !value.is_null()) {
         match (key.as_str(), value) {
             ("constraints", Value::Object(constraints)) => {
-                let rest = remaining(constraints);
+                let rest = remaining_constraints(constraints);
                 if !rest.is_empty() {
                     target.insert(key.clone(), Value::Object(rest));
                 }
@@ -217,7 +217,7 @@ fn policies(written: &Map<String, Value>, effective: &Manifest) -> Map<String, V
 }
 
 /// The constraints that did not become policies.
-fn remaining(constraints: &Map<String, Value>) -> Map<String, Value> {
+fn remaining_constraints(constraints: &Map<String, Value>) -> Map<String, Value> {
     let is_policy = |name: &str| POLICY_CONSTRAINTS.iter().any(|(constraint, _)| *constraint == name);
     let rest = constraints.iter().filter(|(name, _)| !is_policy(name));
     rest.map(|(name, value)| (name.clone(), value.clone())).collect()

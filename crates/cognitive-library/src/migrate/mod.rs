@@ -91,7 +91,7 @@ pub struct MigrationPlan {
 }
 
 impl MigrationPlan {
-    fn nothing(from: Format) -> Self {
+    fn without_changes(from: Format) -> Self {
         Self { from, changes: Vec::new(), files: BTreeMap::new(), read: BTreeMap::new() }
     }
 
@@ -123,7 +123,7 @@ pub fn plan(folder: &Folder) -> Result<MigrationPlan, MigrateError> {
         return Err(MigrateError::NotAModule { folder: folder.display() });
     };
     match parts.format {
-        Format::V22 | Format::V25 => Ok(MigrationPlan::nothing(parts.format)),
+        Format::V22 | Format::V25 => Ok(MigrationPlan::without_changes(parts.format)),
         Format::V0 => Err(MigrateError::ManualReview { name: folder.name() }),
         Format::V1 | Format::V21 => {
             let invalid = |findings| MigrateError::Invalid { name: folder.name(), findings };
@@ -155,26 +155,26 @@ impl OldModule {
         let texts = files.filter_map(text).collect();
         let module = load::assemble(parts, folder_name)?;
         let old = Self { written, manifest_file, schemas, texts, module };
-        let findings = old.unnamed();
+        let findings = old.check_name();
         if findings.is_empty() { Ok(old) } else { Err(findings) }
     }
 
     fn plan(&self, folder: &Folder) -> Result<MigrationPlan, Finding> {
         let effective = &self.module.manifest;
         let mut plan =
-            MigrationPlan { read: self.texts.clone(), ..MigrationPlan::nothing(self.module.format) };
+            MigrationPlan { read: self.texts.clone(), ..MigrationPlan::without_changes(self.module.format) };
         let contract = schema::migrate(&self.schemas, &self.module.contract, &effective.overflow)?;
         if self.module.format == Format::V1 {
-            let manifest = manifest::of_v1(&self.written, effective, contract.renamed);
+            let manifest = manifest::migrate_v1(&self.written, effective, contract.renamed);
             let manifest = manifest.ok_or_else(|| self.unwritable())?;
             plan.write(MANIFEST, manifest.text, manifest.steps);
             self.plan_v1_prompt(folder, &mut plan)?;
         } else {
             let text = self.texts.get(MANIFEST).map_or("", String::as_str);
-            let manifest = manifest::of_v21(text, &self.written, effective, contract.renamed);
+            let manifest = manifest::migrate_v21(text, &self.written, effective, contract.renamed);
             let manifest = manifest.ok_or_else(|| self.unwritable())?;
             plan.write(MANIFEST, manifest.text, manifest.steps);
-            if let Some(prompt) = self.explained(&self.module.prompt) {
+            if let Some(prompt) = self.explain_envelope(&self.module.prompt) {
                 plan.write(PROMPT, prompt, ["added a section that explains the envelope".to_owned()]);
             }
         }
@@ -183,7 +183,7 @@ impl OldModule {
     }
 
     /// Adds the missing explanation of the envelope to a prompt; `None` if it is complete.
-    fn explained(&self, prompt: &str) -> Option<String> {
+    fn explain_envelope(&self, prompt: &str) -> Option<String> {
         let contract = &self.module.contract;
         let about = prompt::EnvelopeText {
             overflow: &self.module.manifest.overflow,
@@ -195,7 +195,7 @@ impl OldModule {
 
     fn plan_v1_prompt(&self, folder: &Folder, plan: &mut MigrationPlan) -> Result<(), Finding> {
         let body = self.module.prompt.trim_start_matches(['\r', '\n']);
-        let explained = self.explained(body);
+        let explained = self.explain_envelope(body);
         let mut steps = vec!["written from the text of `MODULE.md`".to_owned()];
         steps.extend(explained.is_some().then(|| "added a section that explains the envelope".to_owned()));
         let text = explained.unwrap_or_else(|| body.to_owned());
@@ -231,7 +231,7 @@ impl OldModule {
 
     /// The fields that describe the module must exist and be valid: only the author can write them. A missing name is
     /// taken from the folder, which may have any name.
-    fn unnamed(&self) -> Vec<Finding> {
+    fn check_name(&self) -> Vec<Finding> {
         let mut named = self.written.clone();
         if !named.get("name").is_some_and(Value::is_string) {
             named.insert("name".to_owned(), Value::String(self.module.manifest.name.clone()));

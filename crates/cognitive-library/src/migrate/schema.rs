@@ -28,7 +28,7 @@ pub(super) fn migrate(
     new.rename_output(&contract.data().place);
     match new.complete(contract, overflow) {
         Ok(()) => Ok(new),
-        Err(finding) => Err(new.in_old_words(finding)),
+        Err(finding) => Err(new.in_original_terms(finding)),
     }
 }
 
@@ -42,9 +42,9 @@ enum InsertSide {
 impl MigratedSchema {
     fn complete(&mut self, contract: &Contract, overflow: &Overflow) -> Result<(), Finding> {
         self.define_extensions(overflow)?;
-        self.complete_data(&self.moved(&contract.data().place), overflow)?;
+        self.complete_data(&self.moved_pointer(&contract.data().place), overflow)?;
         match contract.meta() {
-            Some(section) => self.complete_meta(&self.moved(&section.place))?,
+            Some(section) => self.complete_meta(&self.moved_pointer(&section.place))?,
             None => self.add_section("meta", sections::meta_section(), "input", InsertSide::Before),
         }
         if contract.error().is_none() {
@@ -54,7 +54,7 @@ impl MigratedSchema {
     }
 
     /// Translates a finding back to the author's file, where the section still has its old name.
-    fn in_old_words(&self, mut finding: Finding) -> Finding {
+    fn in_original_terms(&self, mut finding: Finding) -> Finding {
         if let FindingLocation::Value(pointer) = &mut finding.at
             && let Some(rest) =
                 pointer.strip_prefix("/data").filter(|_| self.renamed && finding.file == SCHEMA_FILE)
@@ -94,7 +94,7 @@ impl MigratedSchema {
     }
 
     /// The pointer of a section after the renaming.
-    fn moved(&self, place: &SectionRef) -> SectionRef {
+    fn moved_pointer(&self, place: &SectionRef) -> SectionRef {
         let moved = (self.renamed && place.file == SCHEMA_FILE).then(|| refs::moved_pointer(&place.pointer));
         match moved.flatten() {
             Some(pointer) => SectionRef { file: place.file.clone(), pointer },
@@ -147,7 +147,11 @@ impl MigratedSchema {
     /// Returns a section to complete; `None` if it refers to a complete one. Any other reference within the file is
     /// replaced by a copy of its target: other sections may share the target, and a closed schema cannot be completed
     /// from outside.
-    fn resolved(&mut self, place: &SectionRef, complete: impl Fn(&Value) -> bool) -> Option<&mut Value> {
+    fn resolve_section(
+        &mut self,
+        place: &SectionRef,
+        complete: impl Fn(&Value) -> bool,
+    ) -> Option<&mut Value> {
         let document = self.files.get_mut(&place.file)?;
         let section = document.pointer(&place.pointer)?;
         if refs::target(document, section).is_some_and(complete) {
@@ -163,14 +167,14 @@ impl MigratedSchema {
 
     fn complete_data(&mut self, place: &SectionRef, overflow: &Overflow) -> Result<(), Finding> {
         let extensions = overflow.enabled.then(|| self.extensions_reference(&place.file, overflow));
-        let Some(section) = self.resolved(place, sections::declares_rationale) else { return Ok(()) };
+        let Some(section) = self.resolve_section(place, sections::declares_rationale) else { return Ok(()) };
         let steps = sections::complete_data(section, extensions, place)?;
         self.steps.extend(steps.into_iter().map(|what| (place.file.clone(), what)));
         Ok(())
     }
 
     fn complete_meta(&mut self, place: &SectionRef) -> Result<(), Finding> {
-        let Some(section) = self.resolved(place, sections::is_complete_meta) else { return Ok(()) };
+        let Some(section) = self.resolve_section(place, sections::is_complete_meta) else { return Ok(()) };
         let steps = sections::complete_meta(section, place)?;
         self.steps.extend(steps.into_iter().map(|what| (place.file.clone(), what)));
         Ok(())

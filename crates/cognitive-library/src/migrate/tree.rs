@@ -114,7 +114,7 @@ fn copy_file(from: &Path, to: &Path, like: &Metadata) -> io::Result<()> {
     if io::copy(&mut source.take(like.len().saturating_add(1)), &mut target)? > like.len() {
         return Err(io::Error::other("it grew while it was copied"));
     }
-    dress(&target, to, like)?;
+    copy_ownership(&target, to, like)?;
     target.set_modified(like.modified()?)?;
     target.sync_all()
 }
@@ -123,7 +123,7 @@ fn write_file(path: &Path, content: &[u8], like: Option<&Metadata>) -> io::Resul
     let mut file = create(path)?;
     file.write_all(content)?;
     if let Some(like) = like {
-        dress(&file, path, like)?;
+        copy_ownership(&file, path, like)?;
     }
     file.sync_all()
 }
@@ -134,7 +134,7 @@ fn create(path: &Path) -> io::Result<File> {
 }
 
 /// Copies owner and permissions to a file. The owner comes first: changing it resets special bits.
-fn dress(file: &File, path: &Path, like: &Metadata) -> io::Result<()> {
+fn copy_ownership(file: &File, path: &Path, like: &Metadata) -> io::Result<()> {
     platform::take_owner_from(like, path);
     file.set_permissions(like.permissions())
 }

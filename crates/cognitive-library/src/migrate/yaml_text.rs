@@ -49,7 +49,7 @@ pub(super) fn append(text: &str, old: &Map<String, Value>, target: &Map<String, 
         return says(text, target).then(|| text.to_owned());
     }
     let (head, tail) = split_at_end_marker(text);
-    let added = indented(&added, indentation(text));
+    let added = indent(&added, indentation(text));
     // A block scalar can keep trailing blank lines as part of its value, so the second attempt adds none.
     let tight = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
     [gap(head), tight].into_iter().find_map(|between| {
@@ -93,7 +93,7 @@ fn indentation(text: &str) -> &str {
     first.get(..first.len() - first.trim_start().len()).unwrap_or_default()
 }
 
-fn indented(text: &str, by: &str) -> String {
+fn indent(text: &str, by: &str) -> String {
     let line = |line: &str| if line.trim().is_empty() { line.to_owned() } else { format!("{by}{line}") };
     text.split_inclusive('\n').map(line).collect()
 }

@@ -1,12 +1,12 @@
-//! The functions that depend on the operating system. `unix.rs` and `other.rs` have the same ones; code outside this
+//! The functions that depend on the operating system. `unix.rs` and `fallback.rs` have the same ones; code outside this
 //! folder does not check the system.
 
 #[cfg(not(unix))]
-mod other;
+mod fallback;
 #[cfg(unix)]
 mod unix;
 
 #[cfg(not(unix))]
-pub(crate) use other::*;
+pub(crate) use fallback::*;
 #[cfg(unix)]
 pub(crate) use unix::*;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, open};
 
 /// Opens a file for reading. Does not wait for a pipe, and does not follow a link.
-pub(crate) fn open_unfollowed(path: &Path) -> io::Result<File> {
+pub(crate) fn open_nofollow(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
@@ -52,19 +52,19 @@ pub(crate) fn make_writable(folder: &Path) -> io::Result<()> {
 /// Exchanges two folders in one step. Returns `false`, with nothing changed, if the system or file system cannot.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<bool> {
-    renamed(one, other, rustix::fs::RenameFlags::EXCHANGE)
+    try_rename(one, other, rustix::fs::RenameFlags::EXCHANGE)
 }
 
 /// Renames a folder in one step that fails if the new name is taken. Returns `false` if the system or file system
 /// cannot.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 pub(crate) fn rename_to_free_name(from: &Path, to: &Path) -> io::Result<bool> {
-    renamed(from, to, rustix::fs::RenameFlags::NOREPLACE)
+    try_rename(from, to, rustix::fs::RenameFlags::NOREPLACE)
 }
 
 /// Returns `false` where network file systems or old kernels do not support the flags.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
-fn renamed(from: &Path, to: &Path, flags: rustix::fs::RenameFlags) -> io::Result<bool> {
+fn try_rename(from: &Path, to: &Path, flags: rustix::fs::RenameFlags) -> io::Result<bool> {
     use rustix::fs::{CWD, renameat_with};
     use rustix::io::Errno;
 

@@ -10,7 +10,7 @@ use crate::finding::{Finding, FindingLocation, Findings};
 pub(super) fn check(module: &Module, found: &mut Findings) {
     for gap in module.provider_schema(SchemaTarget::Grammar).gaps() {
         let Some((section, below)) = section_of(module, gap) else { continue };
-        let place = format!("{}{}", section.place.pointer, known_part(section, below));
+        let place = format!("{}{}", section.place.pointer, known_prefix(section, below));
         let how = gap.what.split_once(": ").map(|(_, how)| format!(" ({how})")).unwrap_or_default();
         let message =
             format!("the embedded model cannot enforce `{}`{how} and refuses the module", gap.keyword);
@@ -34,7 +34,7 @@ fn section_of<'a>(module: &'a Module, loss: &'a Loss) -> Option<(&'a Section, &'
 }
 
 /// The longest prefix of a path that exists in the author's schema. References and conditions were expanded since.
-fn known_part<'a>(section: &Section, mut below: &'a str) -> &'a str {
+fn known_prefix<'a>(section: &Section, mut below: &'a str) -> &'a str {
     while section.schema().pointer(below).is_none() {
         below = below.rsplit_once('/').map_or("", |(above, _)| above);
     }

@@ -7,7 +7,7 @@ use cognitive_schema::custom_branches;
 use serde_json::Value;
 
 use super::CheckedModule;
-use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
+use crate::finding::{Finding, FindingLocation, Findings, Severity, quote};
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
     let Some(manifest) = &subject.effective else { return };
@@ -36,7 +36,7 @@ fn refused_branches(subject: &CheckedModule<'_>, tag: &str, found: &mut Findings
         Some(_) => "`enums.strategy` is `strict`".to_owned(),
         None => {
             let tier = subject.written.get("tier").and_then(Value::as_str).unwrap_or_default();
-            format!("`enums.strategy` defaults to `strict` for tier {}", quoted(tier))
+            format!("`enums.strategy` defaults to `strict` for tier {}", quote(tier))
         }
     };
     for (file, root) in subject.schemas {

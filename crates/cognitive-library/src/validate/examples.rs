@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::golden_tests::{self, ExpectationReader};
 use super::parts::ContractView;
-use crate::finding::{Finding, FindingLocation, Findings, Sources, quoted};
+use crate::finding::{Finding, FindingLocation, Findings, Sources, quote};
 use crate::folder::{Budget, Folder, JSON_LIMIT, ReadError, TOTAL_LIMIT, safe_relative};
 use crate::json;
 
@@ -53,13 +53,13 @@ impl<'a> Examples<'a> {
         declared: Option<&Value>,
         language: Option<(&dyn ExpectationReader, ContractView)>,
     ) {
-        self.declared(declared);
+        self.check_declared(declared);
         let in_tests = self.folder.names_in("tests");
         let in_examples = self.folder.names_in("examples");
         let (module, tests) = (self.module, &self.module.manifest.tests);
 
         let expected = tests.iter().map(|test| test.expected.clone());
-        let found_by_name = |kind: ExampleKind| of_kind("tests", &in_tests, kind);
+        let found_by_name = |kind: ExampleKind| files_of_kind("tests", &in_tests, kind);
         // The inputs that a test expects to be refused.
         let mut refused = HashSet::new();
         for file in self.files(expected.chain(found_by_name(ExampleKind::Expected))) {
@@ -84,23 +84,23 @@ impl<'a> Examples<'a> {
             });
         }
         let inputs = tests.iter().map(|test| test.input.clone()).chain(found_by_name(ExampleKind::Input));
-        for file in self.files(inputs.chain(of_kind("examples", &in_examples, ExampleKind::Input))) {
+        for file in self.files(inputs.chain(files_of_kind("examples", &in_examples, ExampleKind::Input))) {
             self.file(&file, |value| {
                 let violations = if refused.contains(&file) { Vec::new() } else { input(module, value) };
-                misfits(&file, "tests/input", "the input schema", violations)
+                example_mismatches(&file, "tests/input", "the input schema", violations)
             });
         }
-        for file in self.files(of_kind("examples", &in_examples, ExampleKind::Output).into_iter()) {
+        for file in self.files(files_of_kind("examples", &in_examples, ExampleKind::Output).into_iter()) {
             self.file(&file, |value| {
-                misfits(&file, "tests/output", "the output schema", output(module, value))
+                example_mismatches(&file, "tests/output", "the output schema", output(module, value))
             });
         }
-        for file in self.files(of_kind("examples", &in_examples, ExampleKind::Other).into_iter()) {
+        for file in self.files(files_of_kind("examples", &in_examples, ExampleKind::Other).into_iter()) {
             self.file(&file, |_| Vec::new());
         }
     }
 
-    fn declared(&mut self, declared: Option<&Value>) {
+    fn check_declared(&mut self, declared: Option<&Value>) {
         let Some(Value::Array(entries)) = declared else { return };
         self.not_all("entries in `tests`", entries.len());
         for (index, entry) in entries.iter().take(MAX_TESTS).enumerate() {
@@ -122,12 +122,12 @@ impl<'a> Examples<'a> {
     fn declared_path(&mut self, path: &str, place: FindingLocation) {
         match self.folder.check(path, JSON_LIMIT) {
             Err(ReadError::Missing) => {
-                let message = format!("no such file: {}", quoted(path));
+                let message = format!("no such file: {}", quote(path));
                 self.found.push(Finding::warning(self.manifest_file, place, "tests/missing", message));
             }
             // Loading has reported a path that leads out of the module.
             Err(ReadError::Refused(reason)) if safe_relative(path).is_some() => {
-                let message = format!("{} {reason}", quoted(path));
+                let message = format!("{} {reason}", quote(path));
                 self.found.push(Finding::error(self.manifest_file, place, "tests/entry", message));
             }
             _ => {}
@@ -192,7 +192,7 @@ impl<'a> Examples<'a> {
                 None
             }
             Err(ReadError::Refused(reason)) => {
-                let message = format!("{} {reason}", quoted(file));
+                let message = format!("{} {reason}", quote(file));
                 self.found.push(Finding::error(file, FindingLocation::File, "tests/file", message));
                 None
             }
@@ -237,7 +237,7 @@ enum ExampleKind {
 }
 
 /// The files of a folder that have one kind.
-fn of_kind(folder: &str, names: &[String], kind: ExampleKind) -> Vec<String> {
+fn files_of_kind(folder: &str, names: &[String], kind: ExampleKind) -> Vec<String> {
     let by_name = if folder == "tests" { kind_of_test } else { kind_of_example };
     names.iter().filter(|name| by_name(name) == Some(kind)).map(|name| format!("{folder}/{name}")).collect()
 }
@@ -263,7 +263,12 @@ fn kind_of_example(name: &str) -> Option<ExampleKind> {
     })
 }
 
-fn misfits(file: &str, rule: &'static str, what: &str, violations: Vec<Violation>) -> Vec<Finding> {
+fn example_mismatches(
+    file: &str,
+    rule: &'static str,
+    what: &str,
+    violations: Vec<Violation>,
+) -> Vec<Finding> {
     let misfit = |violation: Violation| {
         let message = format!("does not match {what}: {}", violation.message);
         Finding::error(file, FindingLocation::Value(violation.path), rule, message)
@@ -302,6 +307,6 @@ fn output(module: &Module, value: &Value) -> Vec<Violation> {
 fn example_in(module: &Module, file: &str, expected: &Value) -> Vec<Finding> {
     let example = expected.get("$example").filter(|example| example.get("ok").is_some_and(Value::is_boolean));
     let found = example.map(|example| output(module, example)).unwrap_or_default();
-    let found = found.into_iter().map(|violation| violation.below("/$example")).collect();
-    misfits(file, "tests/example", "the output schema", found)
+    let found = found.into_iter().map(|violation| violation.with_prefix("/$example")).collect();
+    example_mismatches(file, "tests/example", "the output schema", found)
 }

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use cognitive_contract::compose::PathStep;
 use serde_json::Value;
 
-use super::nearest_name::{did_you_mean, listed};
-use super::parts::{ContractView, PathEnd, UndescribedPath, follow, said_astray};
-use crate::finding::{Finding, FindingLocation, Severity, quoted};
+use super::nearest_name::{did_you_mean, list_text};
+use super::parts::{ContractView, PathEnd, UndescribedPath, follow, unknown_name_message};
+use crate::finding::{Finding, FindingLocation, Severity, quote};
 
 const RULE: &str = "tests/expected";
 
@@ -105,7 +105,7 @@ fn stranger(place: &NamedPlace, way: &[PathStep], astray: &UndescribedPath<'_>, 
     let wrong = names.get(astray.step).map_or("", String::as_str);
     let before = names.get(..astray.step).unwrap_or_default().join(".");
     let before = if before.is_empty() { "the envelope" } else { before.as_str() };
-    let (severity, message) = said_astray(wrong, before, astray);
+    let (severity, message) = unknown_name_message(wrong, before, astray);
     let at = if place.is_key {
         FindingLocation::Key(place.pointer.as_str().into())
     } else {
@@ -121,9 +121,9 @@ fn never(place: &NamedPlace, end: &PathEnd<'_>, file: &str) -> Option<Finding> {
     if contract.may_be(&Value::from(text.as_str())) {
         return None;
     }
-    let message = format!("this is never {}: the contract does not allow that value", quoted(text));
-    let known: BTreeSet<&str> = contract.listed().into_iter().filter_map(Value::as_str).collect();
-    let list = || (!known.is_empty()).then(|| format!("It is one of {}", listed(&known)));
+    let message = format!("this is never {}: the contract does not allow that value", quote(text));
+    let known: BTreeSet<&str> = contract.listed_values().into_iter().filter_map(Value::as_str).collect();
+    let list = || (!known.is_empty()).then(|| format!("It is one of {}", list_text(&known)));
     let hint = did_you_mean(text, known.iter().copied()).or_else(list);
     let finding = Finding::error(file, FindingLocation::Value(place.pointer.clone()), RULE, message);
     Some(Finding { severity: Severity::Error, hint, ..finding })

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::CheckedModule;
 use super::nearest_name::did_you_mean;
-use crate::finding::{Finding, FindingLocation, Findings, quoted};
+use crate::finding::{Finding, FindingLocation, Findings, quote};
 use crate::json::{JsonPathStep, pointer_of};
 
 /// The keywords of Draft-04 to 2020-12 that are not in the lists below.
@@ -43,7 +43,7 @@ pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
             let is_section = file == SCHEMA_FILE && SECTIONS.contains(&name.as_str());
             if is_section || is_known(name) || is_referenced(subject, name) {
                 visit.keyword(name, child);
-            } else if let Some(hint) = did_you_mean(name, SECTIONS.into_iter().chain(known())) {
+            } else if let Some(hint) = did_you_mean(name, SECTIONS.into_iter().chain(known_keywords())) {
                 // Files of a contract may have notes at their root. Only a near miss of a known name is a mistake.
                 visit.tell(name, "unknown section, ignored", Some(hint));
             }
@@ -58,12 +58,12 @@ fn is_referenced(subject: &CheckedModule<'_>, name: &str) -> bool {
     values.into_iter().any(|value| value.to_string().contains(&pointer))
 }
 
-fn known() -> impl Iterator<Item = &'static str> {
+fn known_keywords() -> impl Iterator<Item = &'static str> {
     KEYWORDS.split_whitespace().chain(NAME_MAPS).chain(DATA_KEYWORDS)
 }
 
 fn is_known(name: &str) -> bool {
-    name.starts_with("x-") || known().any(|known| known == name)
+    name.starts_with("x-") || known_keywords().any(|known| known == name)
 }
 
 struct KeywordVisit<'v, 'f> {
@@ -76,14 +76,14 @@ impl<'v> KeywordVisit<'v, '_> {
     /// Visits the schemas below a keyword, or below a section.
     fn keyword(&mut self, name: &'v str, value: &'v Value) {
         match value {
-            Value::Object(decide) if name == DECIDE => self.below(name, |visit| visit.decide(decide)),
+            Value::Object(decide) if name == DECIDE => self.visit_member(name, |visit| visit.decide(decide)),
             _ if DATA_KEYWORDS.contains(&name) || name.starts_with("x-") => {}
-            Value::Object(named) if NAME_MAPS.contains(&name) => self.below(name, |visit| {
+            Value::Object(named) if NAME_MAPS.contains(&name) => self.visit_member(name, |visit| {
                 for (name, schema) in named {
-                    visit.below(name, |visit| visit.schema(schema));
+                    visit.visit_member(name, |visit| visit.schema(schema));
                 }
             }),
-            _ => self.below(name, |visit| visit.schema(value)),
+            _ => self.visit_member(name, |visit| visit.schema(value)),
         }
     }
 
@@ -94,7 +94,7 @@ impl<'v> KeywordVisit<'v, '_> {
                     if is_known(name) {
                         self.keyword(name, value);
                     } else {
-                        self.tell(name, "unknown keyword, ignored", did_you_mean(name, known()));
+                        self.tell(name, "unknown keyword, ignored", did_you_mean(name, known_keywords()));
                     }
                 }
             }
@@ -118,7 +118,7 @@ impl<'v> KeywordVisit<'v, '_> {
                 _ => continue,
             };
             for (at, way) in ways.iter().enumerate().filter_map(|(at, way)| Some((at, way.as_object()?))) {
-                self.below(name, |visit| {
+                self.visit_member(name, |visit| {
                     if name == "by" {
                         visit.path.push(JsonPathStep::Item(at));
                     }
@@ -137,7 +137,7 @@ impl<'v> KeywordVisit<'v, '_> {
         }
     }
 
-    fn below(&mut self, name: &'v str, visit: impl FnOnce(&mut Self)) {
+    fn visit_member(&mut self, name: &'v str, visit: impl FnOnce(&mut Self)) {
         self.path.push(JsonPathStep::Member(name.into()));
         visit(self);
         self.path.pop();
@@ -147,7 +147,7 @@ impl<'v> KeywordVisit<'v, '_> {
         self.path.push(JsonPathStep::Member(name.into()));
         let at = FindingLocation::Key(pointer_of(&self.path).into());
         self.path.pop();
-        let message = format!("{what}: {}", quoted(name));
+        let message = format!("{what}: {}", quote(name));
         let finding = Finding::warning(self.file, at, "schema/unknown-keyword", message);
         let hint = hint.or_else(|| Some("Begin the name of a note of your own with `x-`".to_owned()));
         self.found.push(Finding { hint, ..finding });

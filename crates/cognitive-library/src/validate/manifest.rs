@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::CheckedModule;
 use super::nearest_name::{did_you_mean, nearest};
 use super::schema::undescribed_insights;
-use crate::finding::{Finding, FindingLocation, Findings, quoted};
+use crate::finding::{Finding, FindingLocation, Findings, quote};
 use crate::json::{JsonPathStep, pointer_of};
 use crate::load::manifest_finding;
 
@@ -117,8 +117,8 @@ fn identity(subject: &CheckedModule<'_>, found: &mut Findings) {
     let name = subject.written.get("name").and_then(Value::as_str).unwrap_or_default();
     let folder = subject.folder.name();
     if !name.is_empty() && !folder.is_empty() && subject.folder.path().is_some() && name != folder {
-        let folder = quoted(&folder);
-        let message = format!("`name` is {}, but the name of the folder is {folder}", quoted(name));
+        let folder = quote(&folder);
+        let message = format!("`name` is {}, but the name of the folder is {folder}", quote(name));
         found.push(
             Finding::warning(file, at("name"), "manifest/name", message)
                 .hint(format!("The folder name is used: the module runs as {folder}")),
@@ -145,7 +145,7 @@ fn is_new_without_tier(subject: &CheckedModule<'_>) -> bool {
 }
 
 /// Returns the unknown key that is probably a misspelling of `key`.
-fn misspelt<'a>(subject: &CheckedModule<'a>, key: &str) -> Option<&'a str> {
+fn find_misspelling<'a>(subject: &CheckedModule<'a>, key: &str) -> Option<&'a str> {
     let properties = manifest_schema().get("properties").and_then(Value::as_object)?;
     let mut written = subject.written.as_object()?.keys();
     written
@@ -162,7 +162,7 @@ fn tier_and_blocks(subject: &CheckedModule<'_>, found: &mut Findings) {
     }
     let file = subject.manifest_file;
     // The finding about the misspelt key says all that a warning could add.
-    let is_told = !subject.strict() && misspelt(subject, "tier").is_some();
+    let is_told = !subject.strict() && find_misspelling(subject, "tier").is_some();
     if missing(subject, "tier") && !is_told {
         let message = if is_new_without_tier(subject) {
             "`tier` is missing: `decision` is assumed, and the module counts as format v2.1"
@@ -200,14 +200,14 @@ fn tier_and_blocks(subject: &CheckedModule<'_>, found: &mut Findings) {
 /// Reports unknown keys, at every depth.
 fn keys(subject: &CheckedModule<'_>, found: &mut Findings) {
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), manifest_schema().clone())]);
-    let Some(place) = ContractPlace::of_section(&files, &SectionRef::parse("")) else { return };
+    let Some(place) = ContractPlace::from_section(&files, &SectionRef::parse("")) else { return };
     unknown_below(subject.written, &place, &mut Vec::new(), &mut |path, key, known| {
         let at = pointer_of(path);
         // The old name of a section, and extension keys of the author.
         if at == "/io/output" || key.starts_with("x-") {
             return;
         }
-        let message = format!("unknown key, kept and ignored: {}", quoted(key));
+        let message = format!("unknown key, kept and ignored: {}", quote(key));
         let at = FindingLocation::Key(at.into());
         let finding = Finding::warning(subject.manifest_file, at, "manifest/unknown-key", message);
         found.push(Finding { hint: did_you_mean(key, known.names()), ..finding });
@@ -221,7 +221,7 @@ fn policies(subject: &CheckedModule<'_>, place: &ContractPlace<'_>, found: &mut 
     let (known, written) = (known.names(), subject.written.get("policies").and_then(Value::as_object));
     let is_unknown = |key: &&String| !known.contains(key.as_str()) && !key.starts_with("x-");
     for key in written.into_iter().flat_map(|written| written.keys().filter(is_unknown)) {
-        let message = format!("unknown policy, which nothing enforces: {}", quoted(key));
+        let message = format!("unknown policy, which nothing enforces: {}", quote(key));
         let at = FindingLocation::Key(pointer("/policies", key).into());
         let finding = Finding::warning(subject.manifest_file, at, "manifest/unknown-key", message);
         found.push(Finding { hint: did_you_mean(key, known.iter().copied()), ..finding });
@@ -258,7 +258,7 @@ fn tools(subject: &CheckedModule<'_>, found: &mut Findings) {
     let law = ToolLaw { policies: &manifest.policies, lists: Vec::new() };
     for (index, name) in manifest.tools.allowed.iter().enumerate() {
         let message = if denied.contains(name.as_str()) {
-            format!("the tool is both allowed and denied, so it is never offered: {}", quoted(name))
+            format!("the tool is both allowed and denied, so it is never offered: {}", quote(name))
         } else {
             let Some(refusal) = law.refusal(OfferedTool { name, classes: &[] }) else { continue };
             format!("the tool is listed and never offered: {}", refusal.message())
@@ -274,7 +274,7 @@ fn codes(subject: &CheckedModule<'_>, found: &mut Findings) {
     let file = subject.manifest_file;
     for code in codes.keys() {
         if !is_module_code(code) {
-            let message = format!("a module's own codes are E5000 to E9999, found: {}", quoted(code));
+            let message = format!("a module's own codes are E5000 to E9999, found: {}", quote(code));
             let place = FindingLocation::Value(pointer("/error_codes", code));
             found.push(Finding::warning(file, place, "manifest/error-codes", message));
         }
@@ -283,7 +283,7 @@ fn codes(subject: &CheckedModule<'_>, found: &mut Findings) {
     let Some(Value::Array(listed)) = subject.root.pointer(list) else { return };
     let listed: HashSet<&str> = listed.iter().filter_map(Value::as_str).collect();
     for code in codes.keys().filter(|code| !listed.contains(code.as_str())) {
-        let message = format!("`error_codes` declares {}, which `#{list}` does not list", quoted(code));
+        let message = format!("`error_codes` declares {}, which `#{list}` does not list", quote(code));
         found.push(Finding::warning(
             "schema.json",
             FindingLocation::Value(list.into()),

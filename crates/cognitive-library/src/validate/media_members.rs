@@ -7,7 +7,7 @@ use cognitive_schema::{ContractPlace, JsonTypes, MemberDescription};
 
 use super::CheckedModule;
 use super::schema::section_ref;
-use crate::finding::{Finding, FindingLocation, Findings, quoted};
+use crate::finding::{Finding, FindingLocation, Findings, quote};
 
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
     let declared = subject.effective.iter().flat_map(|manifest| &manifest.modalities.input);
@@ -15,7 +15,7 @@ pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
         return;
     }
     let Some(section) = section_ref(subject, &["input"]) else { return };
-    let Some(place) = ContractPlace::of_section(subject.schemas, &section) else { return };
+    let Some(place) = ContractPlace::from_section(subject.schemas, &section) else { return };
     for name in place.names() {
         let MemberDescription::Described(member) = place.member(name) else { continue };
         let MemberDescription::Described(item) = member.items() else { continue };
@@ -23,7 +23,7 @@ pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
             continue;
         }
         let message =
-            format!("{} takes objects of any form, so it is not found as a place for media", quoted(name));
+            format!("{} takes objects of any form, so it is not found as a place for media", quote(name));
         let at = FindingLocation::Value(format!("{}{}", section.pointer, pointer("/properties", name)));
         let finding = Finding::warning(&section.file, at, "schema/media", message);
         found.push(finding.hint(

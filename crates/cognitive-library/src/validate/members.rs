@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::CheckedModule;
 use super::nearest_name::did_you_mean;
 use super::schema::{data_names, section_ref};
-use crate::finding::{Finding, FindingLocation, Findings, quoted};
+use crate::finding::{Finding, FindingLocation, Findings, quote};
 use crate::json::{JsonPathStep, pointer_of};
 
 /// The limit for visited schemas in one section. References that double at each step would keep the walk busy for
@@ -23,7 +23,7 @@ const FREE_TEXT: &str = "query";
 pub(super) fn check(subject: &CheckedModule<'_>, found: &mut Findings) {
     let input = section_ref(subject, &["input"]);
     let data = section_ref(subject, &data_names(subject));
-    let place = |section: &SectionRef| ContractPlace::of_section(subject.schemas, section);
+    let place = |section: &SectionRef| ContractPlace::from_section(subject.schemas, section);
     let input_place = input.as_ref().and_then(place);
     for (section, is_answer) in [(&input, false), (&data, true)] {
         let Some(section) = section else { continue };
@@ -96,7 +96,7 @@ impl<'a> MemberVisit<'a, '_> {
             return;
         }
         if !in_branch {
-            self.required(members, spot, found);
+            self.check_required(members, spot, found);
         }
         self.origins(members, spot, found);
         let is_media = members.get("properties").is_some_and(|own| own.get("media_type").is_some());
@@ -108,11 +108,16 @@ impl<'a> MemberVisit<'a, '_> {
             self.schema(member, spot, false, found);
             spot.path.truncate(spot.path.len() - 2);
         }
-        self.below(members, spot, found);
+        self.visit_children(members, spot, found);
     }
 
     /// Visits items and branches.
-    fn below(&mut self, members: &'a Map<String, Value>, spot: &mut SchemaSpot<'a>, found: &mut Findings) {
+    fn visit_children(
+        &mut self,
+        members: &'a Map<String, Value>,
+        spot: &mut SchemaSpot<'a>,
+        found: &mut Findings,
+    ) {
         for (word, in_branch) in
             [("items", false), ("additionalProperties", false), ("then", true), ("else", true)]
         {
@@ -136,7 +141,7 @@ impl<'a> MemberVisit<'a, '_> {
     }
 
     /// Reports required members without a description.
-    fn required(&self, members: &Map<String, Value>, spot: &SchemaSpot<'_>, found: &mut Findings) {
+    fn check_required(&self, members: &Map<String, Value>, spot: &SchemaSpot<'_>, found: &mut Findings) {
         const DESCRIBED_ELSEWHERE: [&str; 6] =
             ["allOf", "anyOf", "oneOf", "if", "patternProperties", "dependencies"];
         let Some(described) = members.get("properties").and_then(Value::as_object) else { return };
@@ -158,15 +163,15 @@ impl<'a> MemberVisit<'a, '_> {
             let place = spot.at(&format!("/required/{at}"));
             let finding = if others == Some(&Value::Bool(false)) {
                 let message =
-                    format!("{} is both required and forbidden: no value can be valid", quoted(name));
+                    format!("{} is both required and forbidden: no value can be valid", quote(name));
                 Finding::error(&spot.file, place, "schema/required", message)
             } else {
-                let message = format!("{} is required, but `properties` does not describe it", quoted(name));
+                let message = format!("{} is required, but `properties` does not describe it", quote(name));
                 Finding::warning(&spot.file, place, "schema/required", message)
             };
             let hint = did_you_mean(name, described.keys().map(String::as_str));
             found.push(
-                finding.hint(hint.unwrap_or_else(|| format!("Describe {} in `properties`", quoted(name)))),
+                finding.hint(hint.unwrap_or_else(|| format!("Describe {} in `properties`", quote(name)))),
             );
         }
     }
@@ -189,7 +194,7 @@ impl<'a> MemberVisit<'a, '_> {
             }
             let keyword = word.trim_start_matches('/').replace('/', ".");
             let message =
-                format!("`{keyword}` names a member that the input does not describe: {}", quoted(name));
+                format!("`{keyword}` names a member that the input does not describe: {}", quote(name));
             let finding = Finding::warning(&spot.file, spot.at(word), "schema/origin", message);
             found.push(Finding { hint: did_you_mean(name, input.names()), ..finding });
         }
@@ -203,7 +208,7 @@ fn format(schema: &Value, spot: &SchemaSpot<'_>, found: &mut Findings) {
         return;
     }
     let message =
-        format!("`format: {}` is not checked: other forms are accepted", quoted(format).trim_matches('`'));
+        format!("`format: {}` is not checked: other forms are accepted", quote(format).trim_matches('`'));
     let pattern = match format {
         "date" => Some(r"^\\d{4}-\\d{2}-\\d{2}$"),
         "time" => Some(r"^\\d{2}:\\d{2}(:\\d{2})?"),

@@ -173,7 +173,7 @@ fn findings(
     let expected = reader.map(|reader| (reader, parts.schemas.clone()));
     let tests = parts.manifest.get("tests").cloned();
     // Contracts can be large: they are checked in place, before loading consumes them.
-    let checked = checked(folder, mode, &parts, sources);
+    let checked = check_folder(folder, mode, &parts, sources);
     let mut found = Findings::default();
     // Loading and the single checks can find the same fault. The first wording is stored, which is that of loading.
     let module: Option<Module> =
@@ -184,14 +184,14 @@ fn findings(
             parts::check(ComposedModule { module, files, manifest_file, library }, &mut found);
         }
         embedded_model::check(module, &mut found);
-        found.extend(crate::trained_models::outdated(module));
+        found.extend(crate::trained_models::outdated_heads(module));
         let expected = expected.map(|(reader, files)| (reader, ContractView::new(files, module)));
         Examples::new(folder, module, manifest_file, sources, &mut found).check(tests.as_ref(), expected);
     }
     found.finish(manifest_file)
 }
 
-fn checked(folder: &Folder, mode: Mode, parts: &ModuleParts, sources: &Sources) -> Findings {
+fn check_folder(folder: &Folder, mode: Mode, parts: &ModuleParts, sources: &Sources) -> Findings {
     let schemas = in_draft_07(&parts.schemas);
     let subject = CheckedModule {
         mode,

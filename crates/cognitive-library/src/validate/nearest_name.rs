@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::find::distance;
-use crate::finding::quoted;
+use crate::finding::quote;
 
 /// The highest number of names listed in one message. A longer list would not be read.
 const MAX_LISTED: usize = 8;
@@ -31,12 +31,12 @@ fn is_swapped(one: &str, other: &str) -> bool {
 
 /// Returns a hint for an unknown name: the nearest known one, if one exists.
 pub(super) fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    nearest(written, known).map(|name| format!("Did you mean {}?", quoted(name)))
+    nearest(written, known).map(|name| format!("Did you mean {}?", quote(name)))
 }
 
 /// The first names of a list, formatted for messages.
-pub(super) fn listed(names: &BTreeSet<&str>) -> String {
-    let shown: Vec<String> = names.iter().take(MAX_LISTED).map(|name| quoted(name)).collect();
+pub(super) fn list_text(names: &BTreeSet<&str>) -> String {
+    let shown: Vec<String> = names.iter().take(MAX_LISTED).map(|name| quote(name)).collect();
     let more = names.len().saturating_sub(shown.len());
     if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
 }
@@ -67,6 +67,6 @@ mod tests {
     fn long_lists_are_cut() {
         let names: Vec<String> = (0..12).map(|number| format!("n{number:02}")).collect();
         let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-        assert!(listed(&names).ends_with("`n07` and 4 more"));
+        assert!(list_text(&names).ends_with("`n07` and 4 more"));
     }
 }

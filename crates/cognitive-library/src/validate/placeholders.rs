@@ -10,7 +10,7 @@ use super::CheckedModule;
 use super::composition::PROMPT_FILE;
 use super::nearest_name::nearest;
 use super::schema::section_place;
-use crate::finding::{Finding, FindingLocation, Findings, quoted};
+use crate::finding::{Finding, FindingLocation, Findings, quote};
 
 /// The placeholders that a prompt can use, without the `$`.
 const KNOWN: [&str; 5] = ["INPUT", "ARGUMENTS", "SCHEMA", "MEDIA_INPUTS", "ENVELOPE"];
@@ -41,19 +41,19 @@ fn dollar(prompt: &str, span: Range<usize>, name: &str, members: &BTreeSet<&str>
         return;
     };
     let written = prompt.get(span.clone()).unwrap_or_default();
-    stays(written, span, hint, found);
+    report_unknown(written, span, hint, found);
 }
 
 fn whole_input(member: &str) -> String {
     format!(
         "A prompt cannot insert one member: refer to {} by its name; the input follows the prompt, or \
          replaces `$INPUT`",
-        quoted(member)
+        quote(member)
     )
 }
 
-fn stays(written: &str, span: Range<usize>, hint: String, found: &mut Findings) {
-    let message = format!("unknown placeholder, which stays in the prompt: {}", quoted(written));
+fn report_unknown(written: &str, span: Range<usize>, hint: String, found: &mut Findings) {
+    let message = format!("unknown placeholder, which stays in the prompt: {}", quote(written));
     found.push(Finding::warning(PROMPT_FILE, FindingLocation::Span(span), RULE, message).hint(hint));
 }
 
@@ -95,7 +95,7 @@ fn braces(prompt: &str, members: &BTreeSet<&str>, found: &mut Findings) {
                 None if open == "{{" && members.contains(name) => whole_input(name),
                 None => continue,
             };
-            stays(prompt.get(span.clone()).unwrap_or_default(), span, hint, found);
+            report_unknown(prompt.get(span.clone()).unwrap_or_default(), span, hint, found);
         }
     }
 }

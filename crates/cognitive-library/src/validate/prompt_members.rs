@@ -10,7 +10,7 @@ use super::CheckedModule;
 use super::composition::PROMPT_FILE;
 use super::nearest_name::did_you_mean;
 use super::schema::{data_names, section_place};
-use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
+use crate::finding::{Finding, FindingLocation, Findings, Severity, quote};
 use crate::json::{self, JsonPathStep, pointer_of};
 
 const RULE: &str = "prompt/field";
@@ -72,12 +72,12 @@ impl Demand<'_, '_> {
         found: &mut Findings,
     ) {
         let verb = if never { "allow" } else { "describe" };
-        let message = format!("the prompt asks for {}, which the schema does not {verb}", quoted(name));
+        let message = format!("the prompt asks for {}, which the schema does not {verb}", quote(name));
         // An answer that follows the prompt is refused, so strict mode reports an error.
         let severity = if never && self.subject.strict() { Severity::Error } else { Severity::Warning };
         let finding = Finding::warning(PROMPT_FILE, FindingLocation::Span(span), RULE, message);
         let hint = did_you_mean(name, place.names()).unwrap_or_else(|| {
-            format!("Add {} to the data section of the schema, or remove it from the prompt", quoted(name))
+            format!("Add {} to the data section of the schema, or remove it from the prompt", quote(name))
         });
         found.push(Finding { severity, ..finding }.hint(hint));
     }

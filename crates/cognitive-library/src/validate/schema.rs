@@ -10,7 +10,7 @@ use cognitive_schema::{ContractPlace, MemberDescription, SchemaFiles, SectionRef
 use serde_json::{Map, Value};
 
 use super::CheckedModule;
-use crate::finding::{Finding, FindingLocation, Findings, Severity, Sources, quoted};
+use crate::finding::{Finding, FindingLocation, Findings, Severity, Sources, quote};
 use crate::json::{JsonPathStep, pointer_of};
 
 const FILE: &str = "schema.json";
@@ -61,10 +61,14 @@ fn section<'a>(subject: &'a CheckedModule<'_>, names: &[&str]) -> Option<FoundSe
         Some((place.file, place.pointer))
     });
     let usual = names.iter().map(|name| (FILE.to_owned(), format!("/{name}")));
-    from_io.into_iter().chain(usual).find_map(|(file, pointer)| resolved(subject, file, pointer))
+    from_io.into_iter().chain(usual).find_map(|(file, pointer)| resolve_section(subject, file, pointer))
 }
 
-fn resolved<'a>(subject: &'a CheckedModule<'_>, file: String, pointer: String) -> Option<FoundSection<'a>> {
+fn resolve_section<'a>(
+    subject: &'a CheckedModule<'_>,
+    file: String,
+    pointer: String,
+) -> Option<FoundSection<'a>> {
     let root = subject.schemas.get(&file)?;
     let node = root.pointer(&pointer)?;
     match node.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#')) {
@@ -83,7 +87,7 @@ pub(super) fn section_ref(subject: &CheckedModule<'_>, names: &[&str]) -> Option
 
 /// The contract of a section.
 pub(super) fn section_place<'a>(subject: &'a CheckedModule<'_>, names: &[&str]) -> Option<ContractPlace<'a>> {
-    ContractPlace::of_section(subject.schemas, &section_ref(subject, names)?)
+    ContractPlace::from_section(subject.schemas, &section_ref(subject, names)?)
 }
 
 pub(super) fn data_names(subject: &CheckedModule<'_>) -> [&'static str; 2] {
@@ -157,7 +161,7 @@ fn rationale(subject: &CheckedModule<'_>, found: &mut Findings) {
         let place = data.at("/properties/rationale/type");
         found.push(subject.stricter(&data.file, place, "schema/rationale", message));
     }
-    if !requires(data.schema, "rationale") && !place.required().contains(&"rationale") {
+    if !requires(data.schema, "rationale") && !place.required_members().contains(&"rationale") {
         let message = "the data section does not require `rationale`, which every success must have";
         let finding = subject.stricter(&data.file, data.at("/required"), "schema/rationale", message);
         found.push(finding.hint("Add `\"rationale\"` to `required`"));
@@ -222,7 +226,7 @@ fn optional_members(subject: &CheckedModule<'_>, found: &mut Findings) {
     let required = data.schema.get("required").and_then(Value::as_array);
     let required: HashSet<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
     for name in properties.keys().filter(|name| *name != "extensions" && !required.contains(name.as_str())) {
-        let message = format!("strictness is high, but {} is optional", quoted(name));
+        let message = format!("strictness is high, but {} is optional", quote(name));
         let place = data.at(&cognitive_contract::text::pointer("/properties", name));
         found.push(Finding::warning(&data.file, place, "schema/optional", message));
     }
@@ -242,7 +246,7 @@ fn prompt(subject: &CheckedModule<'_>, found: &mut Findings) {
 }
 
 fn repeated_members(sources: &Sources, found: &mut Findings) {
-    for pointer in sources.repeated(FILE) {
+    for pointer in sources.repeated_members(FILE) {
         let message = "duplicate member; only the last one counts";
         found.push(Finding::warning(
             FILE,
@@ -261,19 +265,19 @@ fn ignored_next_to_ref<'a>(node: &'a Value, path: &mut Vec<JsonPathStep<'a>>, fo
                 next_to_ref(members, path, found);
             }
             for (name, child) in members {
-                ignored_below(JsonPathStep::Member(name.into()), child, path, found);
+                collect_ignored(JsonPathStep::Member(name.into()), child, path, found);
             }
         }
         Value::Array(items) => {
             for (position, child) in items.iter().enumerate() {
-                ignored_below(JsonPathStep::Item(position), child, path, found);
+                collect_ignored(JsonPathStep::Item(position), child, path, found);
             }
         }
         _ => {}
     }
 }
 
-fn ignored_below<'a>(
+fn collect_ignored<'a>(
     step: JsonPathStep<'a>,
     child: &'a Value,
     path: &mut Vec<JsonPathStep<'a>>,
@@ -295,7 +299,7 @@ fn next_to_ref<'a>(members: &'a Map<String, Value>, path: &mut Vec<JsonPathStep<
             path.push(JsonPathStep::Member(name.into()));
             let place = FindingLocation::Value(pointer_of(path));
             path.pop();
-            let message = format!("{} beside `$ref` is ignored", quoted(name));
+            let message = format!("{} beside `$ref` is ignored", quote(name));
             Finding::warning(FILE, place, "schema/beside-ref", message).hint("Put both into `allOf`")
         });
     }

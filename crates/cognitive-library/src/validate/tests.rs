@@ -356,8 +356,8 @@ fn tier_007_high_strictness_wants_every_member_required() {
 
 #[test]
 fn every_bundled_module_is_clean_under_strict_validation() {
-    for name in crate::bundled::names() {
-        let report = validate(&crate::bundled::find(name).unwrap(), Mode::Strict);
+    for name in crate::bundled_modules::names() {
+        let report = validate(&crate::bundled_modules::find(name).unwrap(), Mode::Strict);
         let found: Vec<String> = report.findings.iter().map(Finding::summary).collect();
         assert_eq!(found, [""; 0], "{name}");
     }

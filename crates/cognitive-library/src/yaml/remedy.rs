@@ -22,7 +22,7 @@ impl Remedy {
         Self { message: Some(message.to_owned()), hint: hint.into(), at }
     }
 
-    fn hint_alone(hint: &str) -> Self {
+    fn hint_only(hint: &str) -> Self {
         Self { message: None, hint: hint.to_owned(), at: None }
     }
 }
@@ -36,12 +36,12 @@ pub(super) fn remedy(reason: &str, text: &str, at: usize) -> Option<Remedy> {
         return Some(Remedy::new("a tab in the indentation; YAML allows only spaces", hint, tab));
     }
     let line = text.get(start..)?.lines().next()?;
-    let found = of_line(reason, line)?;
+    let found = line_remedy(reason, line)?;
     Some(Remedy { at: found.at.map(|at| start + at), ..found })
 }
 
 /// Finds a bracket before the position that is still open when the next key of the manifest begins.
-pub(super) fn unclosed(text: &str, at: usize) -> Option<Remedy> {
+pub(super) fn unclosed_bracket(text: &str, at: usize) -> Option<Remedy> {
     let mut openings = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -54,10 +54,10 @@ pub(super) fn unclosed(text: &str, at: usize) -> Option<Remedy> {
         }
         start += line.len();
     }
-    openings.into_iter().rev().find_map(|place| still_open(text, place))
+    openings.into_iter().rev().find_map(|place| open_bracket(text, place))
 }
 
-fn still_open(text: &str, place: usize) -> Option<Remedy> {
+fn open_bracket(text: &str, place: usize) -> Option<Remedy> {
     let rest = text.get(place..)?;
     let (first, closing) = if rest.starts_with('[') { ('[', ']') } else { ('{', '}') };
     // A key at the left edge starts a new entry, even if a bracket is open.
@@ -77,7 +77,7 @@ fn still_open(text: &str, place: usize) -> Option<Remedy> {
     })
 }
 
-fn of_line(reason: &str, line: &str) -> Option<Remedy> {
+fn line_remedy(reason: &str, line: &str) -> Option<Remedy> {
     if ["<<<<<<<", "=======", ">>>>>>>"].iter().any(|mark| line.starts_with(mark)) {
         return Some(Remedy::new(
             "a merge conflict is not resolved",
@@ -100,13 +100,13 @@ fn of_line(reason: &str, line: &str) -> Option<Remedy> {
         return Some(no_colon(line));
     }
     if reason.starts_with("duplicate mapping key") {
-        return Some(Remedy::hint_alone("Keep one of the two"));
+        return Some(Remedy::hint_only("Keep one of the two"));
     }
     if reason.contains("multiline quoted scalar") {
         let hint = "Close the text with its opening quote";
         return Some(Remedy::new("a quote above this line is not closed", hint, None));
     }
-    unquoted(reason, line)
+    unquoted_value(reason, line)
 }
 
 /// A colon and a space within a value, or a line with too much indentation.
@@ -141,18 +141,18 @@ fn no_colon(line: &str) -> Remedy {
         );
     }
     if let Some((key, value)) = line.split_once('=') {
-        let hint = format!("Write `{}: {}`", shown(key), shown(value));
+        let hint = format!("Write `{}: {}`", excerpt(key), excerpt(value));
         return Remedy::new(message, hint, line.find('='));
     }
     if let Some((key, value)) = line.split_once(':') {
-        let hint = format!("Add a space after the colon: `{}: {}`", shown(key), shown(value));
+        let hint = format!("Add a space after the colon: `{}: {}`", excerpt(key), excerpt(value));
         return Remedy::new(message, hint, line.find(':'));
     }
     Remedy::new(message, "Write `key: value`, or indent the line if it continues the text above", at)
 }
 
 /// A value that begins with a YAML indicator, or text after a closing quote.
-fn unquoted(reason: &str, line: &str) -> Option<Remedy> {
+fn unquoted_value(reason: &str, line: &str) -> Option<Remedy> {
     let (key, value) = line.split_once(": ")?;
     let at = Some(key.len() + 2);
     let quoted = in_quotes(line);
@@ -179,10 +179,10 @@ fn in_quotes(line: &str) -> Option<String> {
     let (key, value) = line.split_once(": ")?;
     let value = value.trim();
     let quote = ['"', '\''].into_iter().find(|quote| !value.contains(*quote) && !value.contains('\\'))?;
-    Some(format!("`{}: {quote}{}{quote}`", shown(key), shown(value)))
+    Some(format!("`{}: {quote}{}{quote}`", excerpt(key), excerpt(value)))
 }
 
-fn shown(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     printable(text.trim(), SHOWN)
 }
 

@@ -8,7 +8,7 @@ mod qwen3;
 
 use super::WeightsError;
 use super::attention::Heads;
-use super::gguf::{Gguf, damaged, unsupported};
+use super::gguf::{Gguf, damaged_error, unsupported_error};
 
 /// The properties that distinguish an architecture from the others.
 #[derive(Debug)]
@@ -59,10 +59,11 @@ pub(super) struct LocalLayers {
 /// The architecture of a file.
 pub(super) fn find(gguf: &Gguf) -> Result<&'static Architecture, WeightsError> {
     const ALL: [&Architecture; 4] = [&llama::LLAMA, &qwen2::QWEN2, &qwen3::QWEN3, &gemma3::GEMMA3];
-    let name = gguf.text("general.architecture").ok_or_else(|| damaged("the file names no architecture"))?;
+    let name =
+        gguf.text("general.architecture").ok_or_else(|| damaged_error("the file names no architecture"))?;
     let known = ALL.iter().map(|architecture| format!("`{}`", architecture.name)).collect::<Vec<_>>();
     ALL.into_iter().find(|architecture| architecture.name == name).ok_or_else(|| {
-        unsupported(&format!("unsupported architecture `{name}`; supported: {}", known.join(", ")))
+        unsupported_error(&format!("unsupported architecture `{name}`; supported: {}", known.join(", ")))
     })
 }
 

@@ -20,7 +20,7 @@ mod tests;
 use std::sync::Arc;
 
 use super::WeightsError;
-use super::gguf::{Extent, Tensor, damaged, unsupported};
+use super::gguf::{Extent, Tensor, damaged_error, unsupported_error};
 use super::platform::{self, MappedFile};
 use super::raw::{PlainBlock, TileStore};
 use super::tiles::{COLUMNS, ROWS, Tiles};
@@ -86,9 +86,9 @@ impl Encoding {
             22 => "IQ2_S",
             23 => "IQ4_XS",
             39 => "MXFP4",
-            other => return Err(unsupported(&format!("tensor `{tensor}` has type {other}"))),
+            other => return Err(unsupported_error(&format!("tensor `{tensor}` has type {other}"))),
         };
-        Err(unsupported(&format!("tensor `{tensor}` has type {name}")))
+        Err(unsupported_error(&format!("tensor `{tensor}` has type {name}")))
     }
 
     /// The number of values in a block, and its length in bytes.
@@ -133,7 +133,7 @@ trait TileSource {
 /// Packs the rows of a tensor whose shape has been checked.
 pub(super) fn tiles(tensor: &Tensor, name: &str) -> Result<Tiles, WeightsError> {
     match tensor.encoding {
-        Encoding::F32 => Err(unsupported(&format!("tensor `{name}` is a matrix of type F32"))),
+        Encoding::F32 => Err(unsupported_error(&format!("tensor `{name}` is a matrix of type F32"))),
         encoding => tiles_from(encoding, Packing(tensor)).ok_or_else(|| missing(name)),
     }
 }
@@ -149,7 +149,7 @@ pub(super) fn tiles_in_file(
 }
 
 fn missing(name: &str) -> WeightsError {
-    damaged(&format!("the tiles of tensor `{name}` are missing"))
+    damaged_error(&format!("the tiles of tensor `{name}` are missing"))
 }
 
 /// Selects the tile type for each block type.

@@ -38,7 +38,7 @@ pub(super) trait Work {
 
 /// `a * b + c`, rounded once if the processor can.
 #[inline(always)]
-pub(super) fn fused<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
+pub(super) fn mul_add<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FUSED { a.mul_add(b, c) } else { a * b + c }
 }
 
@@ -88,7 +88,7 @@ impl Kernel {
 
     /// Returns the fastest kernel that this processor can run.
     #[must_use]
-    pub fn best() -> Self {
+    pub fn fastest() -> Self {
         Self::available().first().copied().unwrap_or(Self(InstructionSet::Portable))
     }
 

@@ -78,7 +78,7 @@ pub(super) fn q5<const N: usize>(tile: &[Q5Block], x: &[Group]) -> Sums<N> {
                 store(vpaddq_s32(vpaddlq_s16(near), vpaddlq_s16(far)), &mut dots);
                 let rows = 4 * quarter..4 * quarter + 4;
                 for ((sum, dot), row) in sums[rows.clone()].iter_mut().zip(dots).zip(rows) {
-                    *sum = whole(dot).mul_add(scale[row] * x.scale, *sum);
+                    *sum = to_float(dot).mul_add(scale[row] * x.scale, *sum);
                     *sum = min[row].mul_add(x.scaled_sum, *sum);
                 }
             }
@@ -107,8 +107,8 @@ pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
                 let (one_off, other_off) = (32 * x.first_sum, 32 * (x.sum - x.first_sum));
                 for at in 0..4 {
                     let row = 4 * quarter + at;
-                    let sum = whole(one[at] - one_off).mul_add(scales[0][row] * x.scale, sums[row]);
-                    sums[row] = whole(other[at] - other_off).mul_add(scales[1][row] * x.scale, sum);
+                    let sum = to_float(one[at] - one_off).mul_add(scales[0][row] * x.scale, sums[row]);
+                    sums[row] = to_float(other[at] - other_off).mul_add(scales[1][row] * x.scale, sum);
                 }
             }
         }
@@ -208,13 +208,13 @@ fn store(from: int32x4_t, to: &mut [i32; 4]) {
 
 #[inline]
 #[expect(clippy::cast_precision_loss, reason = "at most 32 * 128 * 127, which is exact")]
-fn whole(dot: i32) -> f32 {
+fn to_float(dot: i32) -> f32 {
     dot as f32
 }
 
 #[inline]
 fn weigh(sums: &mut [f32; ROWS], dots: [i32; ROWS], scale: &[f32; ROWS], x: &ActivationBlock) {
     for ((sum, dot), scale) in sums.iter_mut().zip(dots).zip(scale) {
-        *sum = whole(dot).mul_add(scale * x.scale, *sum);
+        *sum = to_float(dot).mul_add(scale * x.scale, *sum);
     }
 }

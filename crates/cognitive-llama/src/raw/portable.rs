@@ -4,7 +4,7 @@
 
 use super::super::activations::{ActivationBlock, Group};
 use super::super::tiles::{Q4Block, Q5Block, Q6Block, Q8Block, ROWS, half};
-use super::{SIDE_BY_SIDE, Sums, fused};
+use super::{SIDE_BY_SIDE, Sums, mul_add};
 
 pub(super) fn q4<const N: usize>(tile: &[Q4Block], x: &[Group]) -> Sums<N> {
     let mut sums = [[0.0; ROWS]; N];
@@ -14,7 +14,7 @@ pub(super) fn q4<const N: usize>(tile: &[Q4Block], x: &[Group]) -> Sums<N> {
         for (sums, x) in sums.iter_mut().zip(x) {
             let mut dots = [0_i32; ROWS];
             for (k, bytes) in weights.nibbles.iter().enumerate() {
-                let (low, high) = (signed(x, k), signed(x, k + 4));
+                let (low, high) = (signed_values(x, k), signed_values(x, k + 4));
                 for (dot, four) in dots.iter_mut().zip(bytes.as_chunks::<4>().0) {
                     for ((byte, low), high) in four.iter().zip(low).zip(high) {
                         *dot += i32::from(byte & 15) * low + i32::from(byte >> 4) * high;
@@ -22,7 +22,7 @@ pub(super) fn q4<const N: usize>(tile: &[Q4Block], x: &[Group]) -> Sums<N> {
                 }
             }
             for row in 0..ROWS {
-                sums[row] += whole(dots[row]) * (scale[row] * x.scale);
+                sums[row] += to_float(dots[row]) * (scale[row] * x.scale);
                 sums[row] += min[row] * x.scaled_sum;
             }
         }
@@ -46,7 +46,7 @@ pub(super) fn q5<const N: usize>(tile: &[Q5Block], x: &[Group]) -> Sums<N> {
         for (sums, x) in sums.iter_mut().zip(x) {
             let dots = dots(&numbers, x, 0);
             for row in 0..ROWS {
-                sums[row] += whole(dots[row]) * (scale[row] * x.scale);
+                sums[row] += to_float(dots[row]) * (scale[row] * x.scale);
                 sums[row] += min[row] * x.scaled_sum;
             }
         }
@@ -70,8 +70,8 @@ pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
             let (one, other) = (dots(near, x, 0), dots(far, x, 4));
             let (one_off, other_off) = (32 * x.first_sum, 32 * (x.sum - x.first_sum));
             for row in 0..ROWS {
-                sums[row] += whole(one[row] - one_off) * (scales[0][row] * x.scale);
-                sums[row] += whole(other[row] - other_off) * (scales[1][row] * x.scale);
+                sums[row] += to_float(one[row] - one_off) * (scales[0][row] * x.scale);
+                sums[row] += to_float(other[row] - other_off) * (scales[1][row] * x.scale);
             }
         }
     }
@@ -82,7 +82,7 @@ pub(super) fn q6<const N: usize>(tile: &[Q6Block], x: &[Group]) -> Sums<N> {
 fn dots(groups: &[[u8; 64]], x: &ActivationBlock, first: usize) -> [i32; ROWS] {
     let mut dots = [0; ROWS];
     for (k, bytes) in groups.iter().enumerate() {
-        let x = signed(x, first + k);
+        let x = signed_values(x, first + k);
         for (dot, four) in dots.iter_mut().zip(bytes.as_chunks::<4>().0) {
             for (byte, x) in four.iter().zip(x) {
                 *dot += i32::from(*byte) * x;
@@ -99,7 +99,7 @@ pub(super) fn q8<const N: usize>(tile: &[Q8Block], x: &[Group]) -> Sums<N> {
         for (sums, x) in sums.iter_mut().zip(x) {
             let mut dots = [0_i32; ROWS];
             for (k, bytes) in weights.bytes.iter().enumerate() {
-                let x = signed(x, k);
+                let x = signed_values(x, k);
                 for (dot, four) in dots.iter_mut().zip(bytes.as_chunks::<4>().0) {
                     for (byte, x) in four.iter().zip(x) {
                         *dot += i32::from(byte.cast_signed()) * x;
@@ -107,7 +107,7 @@ pub(super) fn q8<const N: usize>(tile: &[Q8Block], x: &[Group]) -> Sums<N> {
                 }
             }
             for row in 0..ROWS {
-                sums[row] += whole(dots[row]) * (scale[row] * x.scale);
+                sums[row] += to_float(dots[row]) * (scale[row] * x.scale);
             }
         }
     }
@@ -125,18 +125,18 @@ pub(super) fn blend<const R: usize, const FUSED: bool>(
         for r in 0..R {
             let weight = weights[r][k];
             for (sum, value) in sums[r].iter_mut().zip(values) {
-                *sum = fused::<FUSED>(weight, *value, *sum);
+                *sum = mul_add::<FUSED>(weight, *value, *sum);
             }
         }
     }
 }
 
 /// Returns four activations.
-fn signed(x: &ActivationBlock, k: usize) -> [i32; 4] {
+fn signed_values(x: &ActivationBlock, k: usize) -> [i32; 4] {
     x.bytes[k].to_le_bytes().map(|byte| byte.cast_signed().into())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "at most 32 * 128 * 127, which is exact")]
-fn whole(dot: i32) -> f32 {
+fn to_float(dot: i32) -> f32 {
     dot as f32
 }

@@ -180,8 +180,8 @@ pub fn texts() -> Vec<String> {
         for _ in 0..=random.index(12) {
             match random.index(12) {
                 // Any character.
-                0 => text.extend(char::from_u32(u32::try_from(random.below(0x11_0000)).unwrap())),
-                1 => text.extend(char::from_u32(u32::try_from(random.below(0x3000)).unwrap())),
+                0 => text.extend(char::from_u32(u32::try_from(random.next_below(0x11_0000)).unwrap())),
+                1 => text.extend(char::from_u32(u32::try_from(random.next_below(0x3000)).unwrap())),
                 _ => text.push_str(PARTS[random.index(PARTS.len())]),
             }
         }

@@ -119,7 +119,7 @@ const FITTED_TO: [u64; 8] = [
     0xef2a_2312_fa96_2f6e,
 ];
 
-/// The factor of the slope in [`most_claimed`]. With it, the limit matters only near a tie, where the curve's offset
+/// The factor of the slope in [`highest_claim`]. With it, the limit matters only near a tie, where the curve's offset
 /// would claim more than a tie can be worth.
 const STEEPER: f64 = 4.0;
 
@@ -136,7 +136,7 @@ pub(super) fn odds(weights: &[f64], slope: f64) -> f64 {
 }
 
 /// Returns the highest probability that an untrained decision may claim on the way from a tie to a clear lead.
-pub(super) fn most_claimed(weights: &[f64], curve: Curve) -> f64 {
+pub(super) fn highest_claim(weights: &[f64], curve: Curve) -> f64 {
     odds(weights, STEEPER * curve.slope)
 }
 
@@ -164,7 +164,7 @@ impl Curve {
     /// increases the cost is halved. A penalty limits the slope if every lead is right, and the slope is never
     /// negative: more weight never means less confidence. One extra case, half right, keeps a few cases from promising
     /// certainty.
-    pub(super) fn fitted(rows: &[(f64, bool)]) -> Self {
+    pub(super) fn fit(rows: &[(f64, bool)]) -> Self {
         let count: f64 = rows.iter().map(|_| 1.0).sum();
         let mean = rows.iter().map(|(weight, _)| weight).sum::<f64>() / count.max(1.0);
         let mut outcomes: Vec<(f64, f64)> =
@@ -231,7 +231,7 @@ impl Curve {
 
 /// Returns the probability that a whole answer is right, assuming independent errors. On the tuning half this is closer
 /// to the truth than the weakest decision, or any value between.
-pub(super) fn of_all(probabilities: impl Iterator<Item = f64>) -> Option<f64> {
+pub(super) fn joint_probability(probabilities: impl Iterator<Item = f64>) -> Option<f64> {
     probabilities.reduce(|all, each| all * each)
 }
 
@@ -245,7 +245,7 @@ mod tests {
             let tie = vec![-3.5; usize::try_from(count).unwrap()];
             for (_, curves) in FITTED {
                 for curve in [curves.weighed, curves.fixed, curves.listed, curves.order] {
-                    for worth in [odds(&tie, curve.slope), most_claimed(&tie, curve)] {
+                    for worth in [odds(&tie, curve.slope), highest_claim(&tie, curve)] {
                         assert!((worth - 1.0 / f64::from(count)).abs() < 1e-9, "{count}: {worth}");
                     }
                 }
@@ -262,10 +262,10 @@ mod tests {
         let rows = |shift: f64| -> Vec<(f64, bool)> {
             (0..60).map(|i| (f64::from(i) / 10.0 + shift, (i > 20) != (i % 7 == 0))).collect()
         };
-        let near = Curve::fitted(&rows(-2.0));
+        let near = Curve::fit(&rows(-2.0));
         assert!(near.slope > 0.5, "{near:?}");
         for shift in [-9.0, -40.0, 30.0] {
-            let far = Curve::fitted(&rows(shift));
+            let far = Curve::fit(&rows(shift));
             // The slope has a small penalty, so the offset cannot follow completely.
             assert!((far.slope - near.slope).abs() < 0.02, "{far:?} {near:?}");
             let middle = |curve: &Curve, shift: f64| curve.at(3.0 + shift);
@@ -276,17 +276,17 @@ mod tests {
     #[test]
     fn weights_that_say_nothing_give_the_share_of_right_ones() {
         let rows: Vec<(f64, bool)> = (0..100).map(|i| (f64::from(100 - i), i >= 10)).collect();
-        let falling = Curve::fitted(&rows);
+        let falling = Curve::fit(&rows);
         assert!(falling.slope.abs() < f64::EPSILON && (falling.at(50.0) - 0.9).abs() < 0.01, "{falling:?}");
         let same: Vec<(f64, bool)> = (0..100).map(|i| (-7.0, i >= 25)).collect();
-        assert!((Curve::fitted(&same).at(-7.0) - 0.75).abs() < 0.01);
+        assert!((Curve::fit(&same).at(-7.0) - 0.75).abs() < 0.01);
     }
 
     #[test]
     fn a_few_cases_that_are_all_right_promise_no_certainty() {
         let rows: Vec<(f64, bool)> = (0..40).map(|_| (2.0, true)).collect();
-        let sure = Curve::fitted(&rows).at(2.0);
+        let sure = Curve::fit(&rows).at(2.0);
         assert!((sure - 40.5 / 41.0).abs() < 0.005, "{sure}");
-        assert!(Curve::fitted(&[]).at(1.0).is_finite());
+        assert!(Curve::fit(&[]).at(1.0).is_finite());
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn head<'a>(
 
 /// Returns the weight of each class; the last class has weight zero. Returns `None` if the states do not fit the head.
 pub(super) fn read(reads: &StateReader, states: &[Vec<f32>]) -> Option<Vec<f64>> {
-    let state = normalised(states.get(reads.layer.checked_sub(1)?)?);
+    let state = normalise(states.get(reads.layer.checked_sub(1)?)?);
     let weigh = |row: &trained_model::StateRow| {
         let product = row.numbers.iter().zip(&state).map(|(one, other)| f64::from(one * other)).sum::<f64>();
         (row.numbers.len() == state.len()).then_some(row.offset + product)
@@ -49,7 +49,7 @@ pub(super) fn read(reads: &StateReader, states: &[Vec<f32>]) -> Option<Vec<f64>>
 }
 
 /// Scales a state to the mean square 1, because its length depends more on the length of the text than on its meaning.
-pub(super) fn normalised(state: &[f32]) -> Vec<f32> {
+pub(super) fn normalise(state: &[f32]) -> Vec<f32> {
     let count = f64::from(u32::try_from(state.len()).unwrap_or(u32::MAX));
     let squares = state.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>();
     let length = (squares / count.max(1.0)).sqrt().max(f64::from(f32::MIN_POSITIVE));

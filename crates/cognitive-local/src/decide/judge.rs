@@ -35,11 +35,11 @@ impl<'a> DecisionJudge<'a> {
         }
         match (&question.kind, ask) {
             (DecisionKind::Choice(candidates), _) => {
-                let judged = match self.learned(question)? {
+                let judged = match self.learned_weights(question)? {
                     Some((weights, head)) => {
                         Judgement { weights, curve: head.curve.into(), basis: Basis::Trained }
                     }
-                    None if can_judge => self.weigh_as_learned(question, candidates, ask)?,
+                    None if can_judge => self.weigh_learned(question, candidates, ask)?,
                     None => return Ok(Vec::new()),
                 };
                 Ok(vec![choice(path, candidates, judged)])
@@ -77,19 +77,19 @@ impl<'a> DecisionJudge<'a> {
     pub(super) fn states(&mut self, question: &DecisionQuestion<'_>) -> Result<Vec<Vec<f32>>, FeedError> {
         let (text, options): (&str, &[String]) = match &question.kind {
             DecisionKind::Choice(candidates) => (beginning(question.text, MAX_BEFORE), candidates),
-            _ => (pieces::searched(question.text), &[]),
+            _ => (pieces::searched_part(question.text), &[]),
         };
         if let Some(way) = question.ways.first().filter(|_| self.weighing.can_weigh()) {
-            let before = self.weighing.before(way, text);
+            let before = self.weighing.tokens_before(way, text);
             return self.weighing.states(&before);
         }
         let Some(ask) = &question.ask else { return Ok(Vec::new()) };
-        let (before, _) = self.asking.before(ask.about(text, options.iter()));
+        let (before, _) = self.asking.tokens_before_answer(ask.with_text(text, options.iter()));
         self.asked.states(&before)
     }
 
     /// Returns the trained weight of each class of a question; `None` without a trained head.
-    fn learned(
+    fn learned_weights(
         &mut self,
         question: &DecisionQuestion<'_>,
     ) -> Result<Option<(Vec<f64>, &'a TrainedHead)>, FeedError> {
@@ -106,7 +106,7 @@ impl<'a> DecisionJudge<'a> {
         path: &[String],
         question: &DecisionQuestion<'_>,
     ) -> Result<Option<Decision>, FeedError> {
-        let Some((weights, head)) = self.learned(question)? else { return Ok(None) };
+        let Some((weights, head)) = self.learned_weights(question)? else { return Ok(None) };
         let Some(piece_curve) = head.piece_curve else { return Ok(None) };
         let path = path.to_vec();
         let is_there = weights.first().copied().unwrap_or_default();
@@ -144,20 +144,24 @@ impl<'a> DecisionJudge<'a> {
 
     /// Returns the probability that nothing of the kind exists, given that another question keeps the piece that was
     /// found.
-    pub(super) fn without_its_piece(&self, question: &DecisionQuestion<'_>, decision: &Decision) -> f64 {
+    pub(super) fn probability_without_piece(
+        &self,
+        question: &DecisionQuestion<'_>,
+        decision: &Decision,
+    ) -> f64 {
         let untaught = || piece(Vec::new(), None, pieces::MIN_SCORE, self.piece_curve(question)).probability;
         decision.nothing.unwrap_or_else(untaught)
     }
 
     /// Returns the weight of each candidate, and the curve for leads: the trained one, if it was trained for such
     /// weights. A curve that was trained for states does not apply to them.
-    fn weigh_as_learned(
+    fn weigh_learned(
         &mut self,
         question: &DecisionQuestion<'_>,
         candidates: &[String],
         ask: Option<&AskedQuestion<'_>>,
     ) -> Result<Judgement, FeedError> {
-        let (weights, usual) = self.weigh_up(question, candidates, ask)?;
+        let (weights, usual) = self.weigh_candidates(question, candidates, ask)?;
         let (curve, basis) = match self.head(question).filter(|head| head.reads.is_none()) {
             Some(head) => (head.curve.into(), Basis::Trained),
             None => (usual, self.basis(question)),
@@ -177,7 +181,7 @@ impl<'a> DecisionJudge<'a> {
     }
 
     /// Returns the weight of each candidate, per way of judging, and the curve for leads of such weights.
-    fn weigh_up(
+    fn weigh_candidates(
         &mut self,
         question: &DecisionQuestion<'_>,
         candidates: &[String],
@@ -215,8 +219,8 @@ impl<'a> DecisionJudge<'a> {
         least: f64,
     ) -> Result<FoundPieces, FeedError> {
         let Some(way) = question.ways.first() else { return Ok(FoundPieces { piece: None, weight: least }) };
-        let text = pieces::searched(question.text);
-        let before = self.weighing.before(way, text);
+        let text = pieces::searched_part(question.text);
+        let before = self.weighing.tokens_before(way, text);
         let is_topic = matches!(question.kind, DecisionKind::Topic { .. });
         let serves = if is_topic { pieces::names_a_topic } else { |_: &str| true };
         let frame = PieceFrame { before, lead: " ", tail: ".", end: None, serves };
@@ -230,8 +234,8 @@ impl<'a> DecisionJudge<'a> {
         text: &str,
         most: usize,
     ) -> Result<FoundPieces, FeedError> {
-        let text = pieces::searched(text);
-        let (before, end) = self.asking.before(ask.about(text, [].iter()));
+        let text = pieces::searched_part(text);
+        let (before, end) = self.asking.tokens_before_answer(ask.with_text(text, [].iter()));
         let none = self.asked.answer(&before, NONE, end)?;
         let frame = PieceFrame { before, lead: "", tail: "", end: Some(end), serves: |_| true };
         let found = pieces::likeliest(&mut self.asked, &frame, text, most, pieces::MIN_SCORE)?;
@@ -300,7 +304,7 @@ impl Judgement {
     fn probability(&self, lead: f64) -> f64 {
         match self.basis {
             Basis::Trained => self.curve.at(lead),
-            Basis::Fitted => self.curve.at(lead).min(calibration::most_claimed(&self.weights, self.curve)),
+            Basis::Fitted => self.curve.at(lead).min(calibration::highest_claim(&self.weights, self.curve)),
             Basis::Odds => calibration::odds(&self.weights, self.curve.slope),
         }
     }

@@ -104,7 +104,7 @@ fn descend(rows: &[Vec<f32>], classes: &[usize], count: usize, penalty: f32) -> 
 
 /// Returns the gradient of the penalised loss at these weights.
 fn slope(rows: &[Vec<f32>], classes: &[usize], weights: &[Vec<f32>], penalty: f32) -> Vec<Vec<f32>> {
-    let mut slope: Vec<Vec<f32>> = weights.iter().map(|of_class| penalised(of_class, penalty)).collect();
+    let mut slope: Vec<Vec<f32>> = weights.iter().map(|of_class| penalise(of_class, penalty)).collect();
     for (row, class) in rows.iter().zip(classes) {
         let odds: Vec<f32> = weights.iter().map(|of_class| dot(of_class, row)).collect();
         let highest = odds.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -119,7 +119,7 @@ fn slope(rows: &[Vec<f32>], classes: &[usize], weights: &[Vec<f32>], penalty: f3
 }
 
 /// Penalises every weight except the offset of the class: the frequency of a class may be learned without a penalty.
-fn penalised(of_class: &[f32], penalty: f32) -> Vec<f32> {
+fn penalise(of_class: &[f32], penalty: f32) -> Vec<f32> {
     let last = of_class.len().saturating_sub(1);
     of_class.iter().enumerate().map(|(at, weight)| if at == last { 0.0 } else { penalty * weight }).collect()
 }

@@ -81,7 +81,7 @@ impl Decisions {
         let input = serde_json::from_str(request.input).unwrap_or_default();
         let questions = question::all(request.schema, &input);
         let asking = QuestionPrefix::new(request);
-        let (mut weighed, mut asked) = (begin(&[]), begin(&asking.fixed()));
+        let (mut weighed, mut asked) = (begin(&[]), begin(&asking.common_tokens()));
         let mut judge = DecisionJudge {
             profile: request.profile,
             weighing: Scale::new(&mut weighed, request.vocabulary, stop),
@@ -95,18 +95,18 @@ impl Decisions {
             let decided = judge.decide(question)?;
             is_measured &= judge.is_measured(question, &decided);
             let alone = |decision: &Decision| {
-                question.kind.is_alone().then(|| judge.without_its_piece(question, decision))
+                question.kind.is_alone().then(|| judge.probability_without_piece(question, decision))
             };
             made.extend(decided.into_iter().map(|decision| (alone(&decision), decision)));
         }
-        give_each_piece_to_one(&mut made);
+        assign_pieces_once(&mut made);
         let made = made.into_iter().map(|(_, decision)| decision).collect();
         let read = judge.weighing.read + judge.asked.read;
         Ok((Self { made, is_measured }, read))
     }
 
     /// Returns whether a lowered contract requests any decision.
-    pub(crate) fn are_wanted(schema: &serde_json::Value) -> bool {
+    pub(crate) fn are_requested(schema: &serde_json::Value) -> bool {
         question::any(schema)
     }
 
@@ -129,7 +129,7 @@ impl Decisions {
     }
 
     /// Returns whether anything was decided about an item of a list. The path leads from the document root to the item.
-    pub(crate) fn has_below<T: AsRef<str>>(&self, mut path: impl Iterator<Item = T>) -> bool {
+    pub(crate) fn has_item_decision<T: AsRef<str>>(&self, mut path: impl Iterator<Item = T>) -> bool {
         let is_data = path.next().is_some_and(|first| first.as_ref() == "data");
         let path: Vec<T> = path.collect();
         is_data
@@ -140,12 +140,12 @@ impl Decisions {
     }
 
     /// Returns the decision at a dotted path below `data`.
-    pub(crate) fn named(&self, path: &str) -> Option<&Decision> {
+    pub(crate) fn at_path(&self, path: &str) -> Option<&Decision> {
         self.made.iter().find(|decision| decision.path.iter().map(String::as_str).eq(path.split('.')))
     }
 
     /// Returns the decisions about the members of an object at a dotted path below `data`.
-    pub(crate) fn below(&self, path: &str) -> impl Iterator<Item = &Decision> {
+    pub(crate) fn below_path(&self, path: &str) -> impl Iterator<Item = &Decision> {
         self.made.iter().filter(move |decision| {
             let above = decision.path.split_last().map(|(_, above)| above).unwrap_or_default();
             above.iter().map(String::as_str).eq(path.split('.'))
@@ -154,14 +154,14 @@ impl Decisions {
 
     /// Returns the probability that the whole answer is right, and whether it was measured.
     pub(crate) fn probability(&self) -> Option<(f64, bool)> {
-        let all = calibration::of_all(self.made.iter().map(|decision| decision.probability))?;
+        let all = calibration::joint_probability(self.made.iter().map(|decision| decision.probability))?;
         Some((all, self.is_measured))
     }
 }
 
 /// If the contract allows a piece for one value only, the decision with the highest weight keeps it. Decisions about
 /// such values come with the probability that they have no value if another one keeps the piece.
-fn give_each_piece_to_one(made: &mut [(Option<f64>, Decision)]) {
+fn assign_pieces_once(made: &mut [(Option<f64>, Decision)]) {
     let claims: Vec<(bool, Option<String>, f64)> =
         made.iter().map(|(alone, each)| (alone.is_some(), each.value.clone(), each.weight)).collect();
     for (index, (alone, decision)) in made.iter_mut().enumerate() {

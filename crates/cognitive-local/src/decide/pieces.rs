@@ -62,7 +62,7 @@ pub(super) fn names_a_topic(piece: &str) -> bool {
 }
 
 /// Returns the part of a text in which pieces are searched.
-pub(super) fn searched(text: &str) -> &str {
+pub(super) fn searched_part(text: &str) -> &str {
     beginning(text, MAX_CHARACTERS)
 }
 
@@ -115,7 +115,7 @@ fn beginnings<'t>(
         }
     }
     let Some((last, known)) = frame.before.split_last() else { return Ok(Vec::new()) };
-    scale.go_to(known)?;
+    scale.read_exactly(known)?;
     let logits = scale.reading.feed(&[*last], scale.stop)?;
     let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = logits.iter().map(|logit| f64::from(logit - highest).exp()).sum();

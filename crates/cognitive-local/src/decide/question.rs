@@ -71,7 +71,7 @@ pub(super) struct AskedQuestion<'a> {
 
 impl AskedQuestion<'_> {
     /// Returns the question about a text, with these candidates.
-    pub(super) fn about<'o>(&self, text: &str, options: impl Iterator<Item = &'o String>) -> String {
+    pub(super) fn with_text<'o>(&self, text: &str, options: impl Iterator<Item = &'o String>) -> String {
         let named = |name: &str, text: &str| {
             let mut letters = name.chars();
             let first = letters.next().map(char::to_uppercase).into_iter().flatten().collect::<String>();
@@ -134,13 +134,13 @@ pub(super) fn any(schema: &Value) -> bool {
 }
 
 /// Returns the instruction before all questions of a lowered contract, independent of the input.
-pub(super) fn told(schema: &Value) -> Option<&str> {
+pub(super) fn instruction(schema: &Value) -> Option<&str> {
     match schema {
         Value::Object(members) => {
             let own = members.get(DECIDE).and_then(|wish| wish.get("told")?.as_str());
-            own.or_else(|| members.values().find_map(told))
+            own.or_else(|| members.values().find_map(instruction))
         }
-        Value::Array(items) => items.iter().find_map(told),
+        Value::Array(items) => items.iter().find_map(instruction),
         _ => None,
     }
 }
@@ -190,7 +190,7 @@ fn order<'a>(
     let mut entries = texts(input.get(wish.get("about")?.as_str()?)?)?;
     entries.sort_unstable();
     let levels = texts(members.get(level)?.get("enum")?)?;
-    let ask = asked(wish, input, name)?;
+    let ask = read_question(wish, input, name)?;
     let is_whole = !entries.is_empty() && levels.len() > 1;
     let kind = DecisionKind::Order { entries, entry: name.to_owned(), level: level.to_owned(), levels };
     is_whole.then(|| DecisionQuestion {
@@ -204,7 +204,7 @@ fn order<'a>(
     })
 }
 
-fn asked<'a>(wish: &'a Value, input: &'a Value, about: &'a str) -> Option<AskedQuestion<'a>> {
+fn read_question<'a>(wish: &'a Value, input: &'a Value, about: &'a str) -> Option<AskedQuestion<'a>> {
     let names = wish.get("with").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let beside = names.filter_map(|name| Some((name, input.get(name)?.as_str()?))).collect();
     Some(AskedQuestion { ask: wish.get("ask")?.as_str()?, with: beside, about })
@@ -233,7 +233,7 @@ fn question<'a>(node: &'a Value, input: &'a Value, path: &[&'a str]) -> Option<D
             None => Vec::new(),
         },
     };
-    let ask = asked(wish, input, about);
+    let ask = read_question(wish, input, about);
     let has_a_way = ask.is_some() || !ways.is_empty();
     (has_a_way && !text.trim().is_empty()).then(|| DecisionQuestion {
         path: path.to_vec(),

@@ -26,13 +26,13 @@ pub(super) struct QuestionPrefix<'a> {
 
 impl<'a> QuestionPrefix<'a> {
     pub(super) fn new(request: &DecisionRequest<'a>) -> Self {
-        let told = question::told(request.schema).unwrap_or_default().to_owned();
+        let told = question::instruction(request.schema).unwrap_or_default().to_owned();
         let turns = request.examples.iter().flat_map(|example| turns(request.schema, example)).collect();
         Self { told, turns, marks: request.marks, end: request.vocabulary.end_of_turn() }
     }
 
     /// Returns the tokens that all questions start with.
-    pub(super) fn fixed(&self) -> Vec<u32> {
+    pub(super) fn common_tokens(&self) -> Vec<u32> {
         let mut prompt = self.prompt(String::new());
         prompt.tokens.truncate(prompt.fixed);
         prompt.tokens
@@ -45,7 +45,7 @@ impl<'a> QuestionPrefix<'a> {
     }
 
     /// Returns the tokens before the answer to a question, and the mark that ends the answer.
-    pub(super) fn before(&self, question: String) -> (Vec<u32>, u32) {
+    pub(super) fn tokens_before_answer(&self, question: String) -> (Vec<u32>, u32) {
         (self.prompt(question).tokens, self.end)
     }
 
@@ -59,16 +59,17 @@ impl<'a> QuestionPrefix<'a> {
         candidates: &[String],
     ) -> Result<Vec<f64>, FeedError> {
         let text = beginning(text, MAX_CHARACTERS);
-        let mut questions = vec![ask.about(text, candidates.iter())];
+        let mut questions = vec![ask.with_text(text, candidates.iter())];
         if ask.lists_options() {
-            questions.push(ask.about(text, candidates.iter().rev()));
+            questions.push(ask.with_text(text, candidates.iter().rev()));
         }
         let count = if questions.len() > 1 { 2.0 } else { 1.0 };
         let mut weights = vec![0.0; candidates.len()];
         for question in questions {
-            let (before, end) = self.before(question);
-            let answers: Vec<Vec<u32>> = candidates.iter().map(|text| scale.whole(text, end)).collect();
-            for (weight, likelihood) in weights.iter_mut().zip(scale.each_after(&before, &answers)?) {
+            let (before, end) = self.tokens_before_answer(question);
+            let answers: Vec<Vec<u32>> =
+                candidates.iter().map(|text| scale.answer_tokens(text, end)).collect();
+            for (weight, likelihood) in weights.iter_mut().zip(scale.log_probabilities(&before, &answers)?) {
                 *weight += likelihood / count;
             }
         }
@@ -78,7 +79,7 @@ impl<'a> QuestionPrefix<'a> {
 
 impl Scale<'_> {
     /// Returns the tokens of a text as the whole answer.
-    fn whole(&self, text: &str, end: u32) -> Vec<u32> {
+    fn answer_tokens(&self, text: &str, end: u32) -> Vec<u32> {
         let mut tokens = self.vocabulary.encode(text.as_bytes());
         tokens.push(end);
         tokens
@@ -86,7 +87,7 @@ impl Scale<'_> {
 
     /// Returns the log-probability of a text as the whole answer.
     pub(super) fn answer(&mut self, before: &[u32], text: &str, end: u32) -> Result<f64, FeedError> {
-        let tokens = self.whole(text, end);
+        let tokens = self.answer_tokens(text, end);
         Ok(self.likelihoods(before, &tokens)?.into_iter().map(f64::from).sum())
     }
 }
@@ -99,14 +100,14 @@ fn turns(schema: &Value, example: &Example) -> Vec<Example> {
         return Vec::new();
     };
     let Some(data) = answer.get("data") else { return Vec::new() };
-    question::all(schema, &input).iter().flat_map(|question| answered(question, data)).collect()
+    question::all(schema, &input).iter().flat_map(|question| answered_examples(question, data)).collect()
 }
 
-fn answered(question: &DecisionQuestion<'_>, data: &Value) -> Vec<Example> {
+fn answered_examples(question: &DecisionQuestion<'_>, data: &Value) -> Vec<Example> {
     let Some(ask) = &question.ask else { return Vec::new() };
     let value = question.path.iter().try_fold(data, |value, name| value.get(name));
     let turn = |text: &str, options: &[String], answer: &str| Example {
-        input: ask.about(text, options.iter()),
+        input: ask.with_text(text, options.iter()),
         answer: answer.to_owned(),
     };
     match &question.kind {

@@ -63,20 +63,22 @@ impl<'a> Scale<'a> {
         if let WeighingWay::Given(given) = way {
             let text = self.vocabulary.encode(format!(" {}", beginning(text, MAX_AFTER)).as_bytes());
             let given =
-                candidates.iter().map(|candidate| self.plain(&given.replace("{}", &spoken(candidate))));
-            return self.text_after_each(given.collect(), &text);
+                candidates.iter().map(|candidate| self.plain(&given.replace("{}", &label_text(candidate))));
+            return self.text_likelihoods(given.collect(), &text);
         }
-        let (with, without) = (self.before(way, beginning(text, MAX_BEFORE)), self.before(way, NO_TEXT));
+        let (with, without) =
+            (self.tokens_before(way, beginning(text, MAX_BEFORE)), self.tokens_before(way, NO_TEXT));
         let endings: Vec<Vec<u32>> = candidates
             .iter()
-            .map(|candidate| self.vocabulary.encode(format!(" {}", spoken(candidate)).as_bytes()))
+            .map(|candidate| self.vocabulary.encode(format!(" {}", label_text(candidate)).as_bytes()))
             .collect();
-        let (with, without) = (self.each_after(&with, &endings)?, self.each_after(&without, &endings)?);
+        let (with, without) =
+            (self.log_probabilities(&with, &endings)?, self.log_probabilities(&without, &endings)?);
         Ok(with.into_iter().zip(without).map(|(with, without)| with - without).collect())
     }
 
     /// Returns the log-likelihood of a text after each of these prefixes, which have a common start.
-    fn text_after_each(&mut self, given: Vec<Vec<u32>>, text: &[u32]) -> Result<Vec<f64>, FeedError> {
+    fn text_likelihoods(&mut self, given: Vec<Vec<u32>>, text: &[u32]) -> Result<Vec<f64>, FeedError> {
         let Some(first) = given.first() else { return Ok(Vec::new()) };
         let alike = |other: &Vec<u32>| first.iter().zip(other).take_while(|(a, b)| a == b).count();
         // The last token of each must be read again, because the likelihood of the text after it is needed.
@@ -84,14 +86,14 @@ impl<'a> Scale<'a> {
         let known = given.iter().map(alike).min().unwrap_or_default().min(shortest);
         let texts: Vec<Vec<u32>> =
             given.iter().map(|given| [given.get(known..).unwrap_or_default(), text].concat()).collect();
-        self.go_to(first.get(..known).unwrap_or_default())?;
+        self.read_exactly(first.get(..known).unwrap_or_default())?;
         self.read += texts.iter().map(Vec::len).sum::<usize>();
         let found = self.reading.likelihoods_of_each(&texts, self.stop)?;
         Ok(found.iter().map(|found| sum(found.iter().rev().take(text.len()))).collect())
     }
 
     /// Returns the tokens before a candidate.
-    pub(super) fn before(&self, way: &WeighingWay<'_>, text: &str) -> Vec<u32> {
+    pub(super) fn tokens_before(&self, way: &WeighingWay<'_>, text: &str) -> Vec<u32> {
         match way {
             WeighingWay::Ask { ask, say } if ask.contains("{}") => self.turns(&ask.replace("{}", text), say),
             WeighingWay::Ask { ask, say } => self.turns(&format!("{ask}\n\n{text}"), say),
@@ -114,9 +116,13 @@ impl<'a> Scale<'a> {
     }
 
     /// Returns the log-probability of each of these texts after some tokens.
-    pub(super) fn each_after(&mut self, before: &[u32], texts: &[Vec<u32>]) -> Result<Vec<f64>, FeedError> {
+    pub(super) fn log_probabilities(
+        &mut self,
+        before: &[u32],
+        texts: &[Vec<u32>],
+    ) -> Result<Vec<f64>, FeedError> {
         let Some((last, before)) = before.split_last() else { return Ok(vec![0.0; texts.len()]) };
-        self.go_to(before)?;
+        self.read_exactly(before)?;
         let texts: Vec<Vec<u32>> = texts.iter().map(|text| [&[*last], text.as_slice()].concat()).collect();
         self.read += texts.iter().map(Vec::len).sum::<usize>();
         let found = self.reading.likelihoods_of_each(&texts, self.stop)?;
@@ -126,7 +132,7 @@ impl<'a> Scale<'a> {
     /// Returns the log-likelihoods of one text, token by token.
     pub(super) fn likelihoods(&mut self, before: &[u32], tokens: &[u32]) -> Result<Vec<f32>, FeedError> {
         let Some((last, before)) = before.split_last() else { return Ok(Vec::new()) };
-        self.go_to(before)?;
+        self.read_exactly(before)?;
         let tokens: Vec<u32> = std::iter::once(*last).chain(tokens.iter().copied()).collect();
         self.read += tokens.len();
         let found = self.reading.likelihoods(&tokens, self.stop);
@@ -145,7 +151,7 @@ impl<'a> Scale<'a> {
     }
 
     /// Reads exactly these tokens.
-    pub(super) fn go_to(&mut self, tokens: &[u32]) -> Result<(), FeedError> {
+    pub(super) fn read_exactly(&mut self, tokens: &[u32]) -> Result<(), FeedError> {
         let known = self.reading.tokens().iter().zip(tokens).take_while(|(one, other)| one == other).count();
         self.reading.truncate(known);
         match tokens.get(known..) {
@@ -163,7 +169,7 @@ fn sum<'f>(likelihoods: impl Iterator<Item = &'f f32>) -> f64 {
 }
 
 /// Returns a label in natural language.
-fn spoken(label: &str) -> String {
+fn label_text(label: &str) -> String {
     label.replace('_', " ")
 }
 

@@ -65,7 +65,7 @@ fn the_order_of_a_list_plays_no_part_in_a_decision() {
         let with =
             |labels: &[&str]| made_by(size, &schema, &json!({ "text": "some words", "labels": labels }), &[]);
         let first = with(&labels);
-        let value = first.named("label").unwrap().value.clone().unwrap();
+        let value = first.at_path("label").unwrap().value.clone().unwrap();
         assert!(labels.contains(&value.as_str()), "{value}");
         for turn in 1..labels.len() {
             let mut turned = labels;
@@ -89,7 +89,7 @@ fn an_order_has_every_entry_once_and_levels_that_never_rise() {
     let tasks = ["wash", "cook", "sleep", "read", "run"];
     let made = made_by(LARGE, &schema, &json!({ "tasks": tasks, "goal": "rest" }), &[]);
     let at = |index: usize, name: &str| {
-        made.named(&format!("ranked.{index}.{name}")).map(|decision| decision.value.clone().unwrap())
+        made.at_path(&format!("ranked.{index}.{name}")).map(|decision| decision.value.clone().unwrap())
     };
     let mut found: Vec<String> = (0..tasks.len()).map(|index| at(index, "task").unwrap()).collect();
     let levels: Vec<String> = (0..tasks.len()).map(|index| at(index, "level").unwrap()).collect();
@@ -100,7 +100,9 @@ fn an_order_has_every_entry_once_and_levels_that_never_rise() {
     assert!(at(tasks.len(), "task").is_none());
     let path = |index: &'static str| ["data", "ranked", index].into_iter();
     assert!(
-        made.has_below(path("4")) && !made.has_below(path("5")) && !made.has_below(["data", "x"].into_iter())
+        made.has_item_decision(path("4"))
+            && !made.has_item_decision(path("5"))
+            && !made.has_item_decision(["data", "x"].into_iter())
     );
     assert!(made_by(SMALL, &schema, &json!({ "tasks": tasks }), &[]).is_empty(), "it is not asked");
 }
@@ -133,7 +135,7 @@ fn examples_show_a_model_how_its_questions_are_answered() {
         profile: JudgeProfile::for_parameters(LARGE),
         trained: None,
     };
-    let fixed = QuestionPrefix::new(&request).fixed();
+    let fixed = QuestionPrefix::new(&request).common_tokens();
     let text: Vec<u8> = fixed.iter().flat_map(|token| toy.bytes(*token).to_vec()).collect();
     let turn = |role: &str, text: &str| format!("<|im_start|>{role}\n{text}<|im_end|>\n");
     let asked = |ask: &str, answer: &str| {
@@ -176,7 +178,7 @@ fn only_what_is_wanted_and_can_be_judged_is_decided() {
     assert_eq!(decided(json!({ "text": "Ada left.", "want": ["when"] })), ["mood", "found.when"]);
     assert_eq!(decided(json!({ "query": "Ada left.", "want": [] })), ["mood"]);
     assert!(decided(json!({ "text": " " })).is_empty() && decided(json!({ "other": "x" })).is_empty());
-    assert!(Decisions::are_wanted(&schema) && !Decisions::are_wanted(&contract(json!({ "a": {} }))));
+    assert!(Decisions::are_requested(&schema) && !Decisions::are_requested(&contract(json!({ "a": {} }))));
 }
 
 #[test]
@@ -187,11 +189,11 @@ fn a_piece_that_can_be_one_thing_only_belongs_to_the_likeliest() {
         (alone.then_some(0.9), decision)
     };
     let mut both = [claim(true, "a", -1.0), claim(true, "b", -2.0)];
-    give_each_piece_to_one(&mut both);
+    assign_pieces_once(&mut both);
     assert_eq!((both[0].1.value.as_deref(), both[1].1.value.as_deref()), (Some("Ada"), None));
     assert!(both[1].1.probability < 1.0, "that there is nothing of the kind is no certainty either");
     let mut both = [claim(true, "a", -1.0), claim(false, "b", -2.0)];
-    give_each_piece_to_one(&mut both);
+    assign_pieces_once(&mut both);
     assert!(both.iter().all(|(_, decision)| decision.value.is_some()));
 }
 
@@ -306,7 +308,7 @@ fn the_constants_are_those_that_the_tuning_half_gives() {
     }
     let mut is_off = false;
     for (kind, rows) in &rows {
-        let found = Curve::fitted(rows);
+        let found = Curve::fit(rows);
         println!("{kind}: slope {:.3}, offset {:.3} of {}", found.slope, found.offset, rows.len());
         let curves = profile.curves;
         let all = [

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::DecisionRequest;
 use super::calibration::Curve;
-use super::heads::normalised;
+use super::heads::normalise;
 use super::judge::DecisionJudge;
 use super::logistic::LogisticModel;
 use super::question::{self, DecisionKind, DecisionQuestion};
@@ -161,7 +161,7 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
     ) -> Result<Vec<(String, Lesson)>, FeedError> {
         let request = self.request;
         let asking = QuestionPrefix::new(request);
-        let (mut weighed, mut asked) = ((self.begin)(&[]), (self.begin)(&asking.fixed()));
+        let (mut weighed, mut asked) = ((self.begin)(&[]), (self.begin)(&asking.common_tokens()));
         let mut judge = DecisionJudge {
             profile: request.profile,
             weighing: Scale::new(&mut weighed, request.vocabulary, stop),
@@ -174,14 +174,14 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
         for question in question::all(request.schema, &input) {
             let path = question.path.join(".");
             let Some(wanted) = case.wanted.get(&path) else { continue };
-            if let Some((kind, class, judged)) = judged(&mut judge, &question, wanted)? {
+            if let Some((kind, class, judged)) = judge_case(&mut judge, &question, wanted)? {
                 let states = match kind {
                     LessonKind::Listed => Vec::new(),
                     LessonKind::Fixed(_) | LessonKind::Piece => judge.states(&question)?,
                 };
                 let layers = layers(states.len());
                 let tried = layers.iter().filter_map(|layer| states.get(layer - 1));
-                let states: Vec<Vec<f32>> = tried.map(|state| normalised(state)).collect();
+                let states: Vec<Vec<f32>> = tried.map(|state| normalise(state)).collect();
                 if !states.iter().flatten().all(|number| number.is_finite()) {
                     continue;
                 }
@@ -194,12 +194,12 @@ impl<T: ModelState, B: Fn(&[u32]) -> T + Sync> Training<'_, '_, B> {
     }
 }
 
-/// See [`judged`].
+/// See [`judge_case`].
 type JudgedCase = (LessonKind, usize, Option<(f64, bool)>);
 
 /// Returns the kind of decision, the right class, and the model's own judgement if needed. Cases without a right answer
 /// of that kind are skipped.
-fn judged(
+fn judge_case(
     judge: &mut DecisionJudge<'_>,
     question: &DecisionQuestion<'_>,
     wanted: &WantedValue,
@@ -262,15 +262,15 @@ impl Lesson {
             return Ok(Err(why));
         }
         if self.kind == LessonKind::Listed {
-            let rows = self.judged();
+            let rows = self.own_judgements();
             let right = rows.iter().filter(|(_, right)| *right).count();
             return Ok(Ok((self.head(right, None, &rows, None), Vec::new())));
         }
-        let best = self.best(classes.len(), stop)?;
+        let best = self.best_trial(classes.len(), stop)?;
         let right = best.outcomes.iter().filter(|(_, right)| *right).count();
         let results = self.results(&classes, &best.right);
         let reads = self.reader(classes, best.layer, best.penalty);
-        let piece_curve = (self.kind == LessonKind::Piece).then(|| Curve::fitted(&self.judged()));
+        let piece_curve = (self.kind == LessonKind::Piece).then(|| Curve::fit(&self.own_judgements()));
         Ok(Ok((self.head(right, Some(reads), &best.outcomes, piece_curve), results)))
     }
 
@@ -306,7 +306,7 @@ impl Lesson {
     }
 
     /// Returns the model's own judgements. A choice with a single candidate teaches nothing.
-    fn judged(&self) -> Vec<(f64, bool)> {
+    fn own_judgements(&self) -> Vec<(f64, bool)> {
         self.rows.iter().filter_map(|row| row.judged).filter(|(weight, _)| weight.is_finite()).collect()
     }
 
@@ -326,13 +326,13 @@ impl Lesson {
             cases: self.rows.len(),
             right,
             reads,
-            curve: written(Curve::fitted(outcomes)),
+            curve: written(Curve::fit(outcomes)),
             piece_curve: piece_curve.map(written),
         }
     }
 
     /// Finds the layer and the penalty with the best result on cases outside of the training data.
-    fn best(&self, classes: usize, stop: &dyn Fn() -> bool) -> Result<FoldTrial, FeedError> {
+    fn best_trial(&self, classes: usize, stop: &dyn Fn() -> bool) -> Result<FoldTrial, FeedError> {
         let mut best: Option<FoldTrial> = None;
         #[expect(clippy::cast_precision_loss, reason = "there are not that many cases")]
         let cases = self.rows.len() as f32;
@@ -383,7 +383,7 @@ impl Lesson {
         let (last, last_offset) = last.unwrap_or_default();
         let row = |(numbers, offset): (Vec<f32>, f64)| {
             let numbers = numbers.iter().zip(&last).map(|(one, last)| one - last).collect();
-            StateRow { offset: offset - last_offset, numbers }.rounded()
+            StateRow { offset: offset - last_offset, numbers }.round_trip()
         };
         let rows = model.rows.into_iter().zip(model.offsets).map(row).collect();
         StateReader { layer: self.layers.get(layer).copied().unwrap_or_default(), classes, rows }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use cognitive_contract::text::escaped;
+use cognitive_contract::text::escape;
 use serde_json::Value;
 
 /// A keyword that cannot be enforced while a document is written.
@@ -32,7 +32,7 @@ impl KeywordRefusal {
             path.push_str(&step);
             node = child;
         }
-        let keyword = guilty(node, compiles).unwrap_or_else(|| "anyOf".to_owned());
+        let keyword = find_unsupported(node, compiles).unwrap_or_else(|| "anyOf".to_owned());
         let message = message.lines().next().unwrap_or_default().to_owned();
         Self { keyword, path, message }
     }
@@ -42,13 +42,13 @@ impl KeywordRefusal {
 fn children(node: &Value) -> Vec<(String, &Value)> {
     let mut found = Vec::new();
     let named = node.get("properties").and_then(Value::as_object).into_iter().flatten();
-    found.extend(named.map(|(name, child)| (format!("/properties/{}", escaped(name)), child)));
+    found.extend(named.map(|(name, child)| (format!("/properties/{}", escape(name)), child)));
     let branches = node.get("anyOf").and_then(Value::as_array).into_iter().flatten();
     found.extend(branches.enumerate().map(|(index, child)| (format!("/anyOf/{index}"), child)));
     let places = node.get("items").and_then(Value::as_array).into_iter().flatten();
     found.extend(places.enumerate().map(|(index, child)| (format!("/items/{index}"), child)));
     let patterns = node.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
-    found.extend(patterns.map(|(name, child)| (format!("/patternProperties/{}", escaped(name)), child)));
+    found.extend(patterns.map(|(name, child)| (format!("/patternProperties/{}", escape(name)), child)));
     for keyword in ["items", "additionalItems", "additionalProperties"] {
         let child = node.get(keyword).filter(|child| child.is_object());
         found.extend(child.map(|child| (format!("/{keyword}"), child)));
@@ -57,7 +57,7 @@ fn children(node: &Value) -> Vec<(String, &Value)> {
 }
 
 /// Returns the keyword without which the schema compiles.
-fn guilty(node: &Value, compiles: &dyn Fn(&Value) -> bool) -> Option<String> {
+fn find_unsupported(node: &Value, compiles: &dyn Fn(&Value) -> bool) -> Option<String> {
     let members = node.as_object()?;
     let without = |keyword: &str| {
         let mut rest = members.clone();

@@ -36,12 +36,12 @@ impl GrammarWalk {
     }
 
     /// Consumes and returns the tokens that are the only possible continuation.
-    pub(crate) fn forced(&mut self) -> Result<Vec<u32>, GrammarLost> {
+    pub(crate) fn forced_tokens(&mut self) -> Result<Vec<u32>, GrammarLost> {
         if self.is_over() {
             return Ok(Vec::new());
         }
-        let tokens = self.parser.consume_ff_tokens().map_err(lost)?;
-        self.parser.check_stop().map_err(lost)?;
+        let tokens = self.parser.consume_ff_tokens().map_err(grammar_error)?;
+        self.parser.check_stop().map_err(grammar_error)?;
         Ok(tokens)
     }
 
@@ -52,7 +52,7 @@ impl GrammarWalk {
 
     /// Returns the tokens that may come next.
     pub(crate) fn mask(&mut self) -> Result<SimpleVob, GrammarLost> {
-        self.parser.compute_mask().map_err(lost)
+        self.parser.compute_mask().map_err(grammar_error)
     }
 
     /// Returns whether a token may come next. Equivalent to a lookup in the mask, at a small part of the cost.
@@ -62,8 +62,8 @@ impl GrammarWalk {
 
     /// Consumes a token.
     pub(crate) fn take(&mut self, token: u32) -> Result<(), GrammarLost> {
-        self.parser.consume_token(token).map_err(lost)?;
-        self.parser.check_stop().map_err(lost)?;
+        self.parser.consume_token(token).map_err(grammar_error)?;
+        self.parser.check_stop().map_err(grammar_error)?;
         Ok(())
     }
 
@@ -76,9 +76,9 @@ impl GrammarWalk {
             return Err(GrammarLost("the vocabulary has no tokens for the end of the document".to_owned()));
         }
         for token in &tokens {
-            self.parser.consume_token(*token).map_err(lost)?;
+            self.parser.consume_token(*token).map_err(grammar_error)?;
         }
-        self.parser.check_stop().map_err(lost)?;
+        self.parser.check_stop().map_err(grammar_error)?;
         Ok(tokens)
     }
 
@@ -97,7 +97,7 @@ impl GrammarWalk {
     }
 }
 
-fn lost(error: impl std::fmt::Display) -> GrammarLost {
+fn grammar_error(error: impl std::fmt::Display) -> GrammarLost {
     let text = error.to_string();
     GrammarLost(text.lines().next().unwrap_or_default().to_owned())
 }

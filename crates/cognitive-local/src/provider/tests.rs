@@ -72,7 +72,7 @@ fn gated(mut toy: Toy) -> (Arc<Toy>, Gate) {
 
 #[tokio::test]
 async fn an_answer_comes_in_pieces_with_its_usage_and_one_attempt() {
-    let embedded = embedded(&Arc::new(Toy::wordy())).named("tiny");
+    let embedded = embedded(&Arc::new(Toy::wordy())).with_name("tiny");
     assert_eq!((embedded.name(), embedded.target()), ("embedded", Some(SchemaTarget::Grammar)));
     let (end, heard) = ask(&embedded, &call("fine")).await;
     let end = end.unwrap();

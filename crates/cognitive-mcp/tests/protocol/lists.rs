@@ -124,7 +124,7 @@ async fn who_says_that_a_module_has_changed_has_clients_told_at_once() {
     // A task that is never idle keeps the paused clock from advancing.
     let saying = async {
         loop {
-            bench.server.look_again();
+            bench.server.rescan();
             tokio::task::yield_now().await;
         }
     };

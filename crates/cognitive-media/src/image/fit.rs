@@ -45,7 +45,7 @@ pub(crate) fn fit(bytes: &Bytes, kind: MediaType, form: &AcceptedForm) -> Result
             return Ok(FormedMedia::Changed { media_type: kind, bytes: cut });
         }
     }
-    write_anew(bytes, kind, &look, form)
+    convert(bytes, kind, &look, form)
 }
 
 fn is_small(look: &ImageLook, form: &AcceptedForm) -> bool {
@@ -60,7 +60,7 @@ fn is_light(bytes: &Bytes, form: &AcceptedForm) -> bool {
     form.largest.is_none_or(|largest| u64::try_from(bytes.len()).is_ok_and(|length| length <= largest))
 }
 
-fn write_anew(
+fn convert(
     bytes: &Bytes,
     kind: MediaType,
     look: &ImageLook,
@@ -96,7 +96,7 @@ fn write_anew(
 
 /// Chooses the type: lossless for transparency and drawings, otherwise JPEG.
 fn choose(picture: &Picture, look: &ImageLook, form: &AcceptedForm) -> MediaType {
-    let exact = picture.shows_through() || (look.drawn && picture.pixels() <= DRAWING);
+    let exact = picture.is_transparent() || (look.drawn && picture.pixels() <= DRAWING);
     let [first, second] = if exact { WRITABLE } else { [MediaType::Jpeg, MediaType::Png] };
     if form.types.contains(&first) { first } else { second }
 }

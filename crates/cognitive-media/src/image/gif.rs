@@ -3,8 +3,8 @@
 use cognitive_contract::Failure;
 use cognitive_contract::media::MediaType;
 
-use super::{HeaderOrWalk, ImageLook, is_beyond};
-use crate::fault::{broken, cut_short};
+use super::{HeaderOrWalk, ImageLook, exceeds_limit};
+use crate::fault::{broken_file, cut_short};
 use crate::reader::ByteReader;
 
 /// The byte at the end of a file.
@@ -18,7 +18,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     let mut reader = ByteReader::new(bytes);
     let canvas = canvas(&mut reader).ok_or_else(|| cut_short(MediaType::Gif))?;
     if canvas.0 == 0 || canvas.1 == 0 {
-        return Err(broken(MediaType::Gif, "has no canvas"));
+        return Err(broken_file(MediaType::Gif, "has no canvas"));
     }
     // Four bytes per pixel for the canvas, four for the frame being drawn, and one for its palette index.
     let mut look = ImageLook::new(canvas, 4, 9);
@@ -44,18 +44,18 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
                 }
                 frames += 1;
             }
-            _ => return Err(broken(MediaType::Gif, "has an unknown block")),
+            _ => return Err(broken_file(MediaType::Gif, "has an unknown block")),
         }
     }
     if frames == 0 {
-        return Err(broken(MediaType::Gif, "has no picture"));
+        return Err(broken_file(MediaType::Gif, "has no picture"));
     }
     // Checked only after the walk: any text that begins with the mark has a canvas, and mostly a large one.
-    if is_beyond(canvas) {
+    if exceeds_limit(canvas) {
         return Ok(HeaderOrWalk::OnlySize(canvas));
     }
     look.animated = frames > 1;
-    look.annotated |= reader.left() > 0;
+    look.annotated |= reader.remaining_length() > 0;
     Ok(HeaderOrWalk::All(look))
 }
 
@@ -87,7 +87,7 @@ enum ExtensionUse {
 
 fn extension(reader: &mut ByteReader<'_>) -> Option<ExtensionUse> {
     let label = reader.byte()?;
-    let repeats = reader.rest().get(1..12).is_some_and(|name| name == b"NETSCAPE2.0");
+    let repeats = reader.remainder().get(1..12).is_some_and(|name| name == b"NETSCAPE2.0");
     blocks(reader)?;
     Some(match label {
         CONTROL => ExtensionUse::Now,
@@ -111,7 +111,7 @@ fn picture(reader: &mut ByteReader<'_>) -> Option<[u32; 4]> {
 /// The decoder allocates memory for the frame, not for the canvas, so the frame must be inside it.
 fn check([left, top, width, height]: [u32; 4], canvas: (u32, u32)) -> Result<(), Failure> {
     let inside = width > 0 && height > 0 && left + width <= canvas.0 && top + height <= canvas.1;
-    if inside { Ok(()) } else { Err(broken(MediaType::Gif, "has a picture outside its canvas")) }
+    if inside { Ok(()) } else { Err(broken_file(MediaType::Gif, "has a picture outside its canvas")) }
 }
 
 /// Moves past blocks and returns the number of their bytes.

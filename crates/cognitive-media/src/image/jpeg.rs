@@ -5,8 +5,8 @@ use cognitive_contract::Failure;
 use cognitive_contract::media::MediaType;
 use image::metadata::Orientation;
 
-use super::{HeaderOrWalk, ImageLook, is_beyond};
-use crate::fault::{broken, cut_short, too_much};
+use super::{HeaderOrWalk, ImageLook, exceeds_limit};
+use crate::fault::{broken_file, cut_short, too_much};
 use crate::reader::ByteReader;
 
 const START: u8 = 0xd8;
@@ -37,9 +37,9 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
             0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
                 let frame = frame(marker, content)?;
                 if look.is_some() {
-                    return Err(broken(kind, "has two headers"));
+                    return Err(broken_file(kind, "has two headers"));
                 }
-                if is_beyond(frame.size) {
+                if exceeds_limit(frame.size) {
                     return Ok(HeaderOrWalk::OnlySize(frame.size));
                 }
                 look = Some(frame);
@@ -48,16 +48,16 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
                 skip_pixels(&mut reader);
                 notes.scans += 1;
             }
-            LATER_HEIGHT => return Err(broken(kind, "declares its height too late")),
+            LATER_HEIGHT => return Err(broken_file(kind, "declares its height too late")),
             _ => {}
         }
         notes.take(marker, content, start..reader.at());
     }
-    let Some(look) = look.filter(|_| notes.scans > 0) else { return Err(broken(kind, "has no pixels")) };
+    let Some(look) = look.filter(|_| notes.scans > 0) else { return Err(broken_file(kind, "has no pixels")) };
     if look.pixels().saturating_mul(notes.scans) > MAX_SCANNED {
         return Err(too_much(kind, "has too many scans"));
     }
-    Ok(HeaderOrWalk::All(notes.into_look(look, reader.left() > 0)))
+    Ok(HeaderOrWalk::All(notes.into_look(look, reader.remaining_length() > 0)))
 }
 
 /// The segments other than pixel data.
@@ -100,12 +100,14 @@ impl Notes {
 fn marker(reader: &mut ByteReader<'_>) -> Result<u8, Failure> {
     let cut = || cut_short(MediaType::Jpeg);
     if reader.byte().ok_or_else(cut)? != 0xff {
-        return Err(broken(MediaType::Jpeg, "has bytes where a marker should be"));
+        return Err(broken_file(MediaType::Jpeg, "has bytes where a marker should be"));
     }
     loop {
         match reader.byte().ok_or_else(cut)? {
             0xff => {}
-            0x00 | 0x01 | 0xd0..=START => return Err(broken(MediaType::Jpeg, "has a marker out of place")),
+            0x00 | 0x01 | 0xd0..=START => {
+                return Err(broken_file(MediaType::Jpeg, "has a marker out of place"));
+            }
             marker => return Ok(marker),
         }
     }
@@ -114,9 +116,9 @@ fn marker(reader: &mut ByteReader<'_>) -> Result<u8, Failure> {
 fn segment<'a>(reader: &mut ByteReader<'a>, marker: u8) -> Result<&'a [u8], Failure> {
     let cut = || cut_short(MediaType::Jpeg);
     let length = reader.be16().ok_or_else(cut)?;
-    let length = length.checked_sub(2).ok_or_else(|| broken(MediaType::Jpeg, "has an empty segment"))?;
+    let length = length.checked_sub(2).ok_or_else(|| broken_file(MediaType::Jpeg, "has an empty segment"))?;
     if marker == SCAN && length < 6 {
-        return Err(broken(MediaType::Jpeg, "has an empty scan"));
+        return Err(broken_file(MediaType::Jpeg, "has an empty scan"));
     }
     reader.take(usize::from(length)).ok_or_else(cut)
 }
@@ -124,7 +126,7 @@ fn segment<'a>(reader: &mut ByteReader<'a>, marker: u8) -> Result<&'a [u8], Fail
 /// Moves to the marker after the pixels: a 0xff that is neither escaped nor a restart.
 fn skip_pixels(reader: &mut ByteReader<'_>) {
     loop {
-        let rest = reader.rest();
+        let rest = reader.remainder();
         let Some(at) = rest.iter().position(|byte| *byte == 0xff) else {
             let _to_the_end = reader.take(rest.len());
             return;
@@ -143,7 +145,7 @@ fn skip_pixels(reader: &mut ByteReader<'_>) {
 }
 
 fn frame(marker: u8, content: &[u8]) -> Result<ImageLook, Failure> {
-    let senseless = || broken(MediaType::Jpeg, "has an invalid header");
+    let senseless = || broken_file(MediaType::Jpeg, "has an invalid header");
     let mut reader = ByteReader::new(content);
     let (Some(8 | 12), Some(height), Some(width), Some(components)) =
         (reader.byte(), reader.be16(), reader.be16(), reader.byte())

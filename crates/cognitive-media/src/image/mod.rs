@@ -65,7 +65,7 @@ impl ImageLook {
     }
 
     /// Returns whether the orientation swaps width and height.
-    fn lies(&self) -> bool {
+    fn swaps_sides(&self) -> bool {
         use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
 
         matches!(self.orientation, Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH)
@@ -86,7 +86,7 @@ enum HeaderOrWalk {
     OnlySize((u32, u32)),
 }
 
-fn is_beyond(size: (u32, u32)) -> bool {
+fn exceeds_limit(size: (u32, u32)) -> bool {
     u64::from(size.0) * u64::from(size.1) > MediaLimits::default().most_pixels
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn examine(bytes: &[u8], kind: MediaType) -> Result<MediaFacts, Failu
         return Err(too_much(kind, "grows more than a hundredfold when it is decoded"));
     }
     let (width, height) = look.size;
-    facts.size = Some(if look.lies() { (height, width) } else { (width, height) });
+    facts.size = Some(if look.swaps_sides() { (height, width) } else { (width, height) });
     facts.turned = look.orientation != Orientation::NoTransforms;
     facts.animated = look.animated;
     facts.annotated = look.annotated;

@@ -13,7 +13,7 @@ use image::{
     DynamicImage, GenericImageView as _, ImageDecoder, ImageEncoder, ImageFormat, ImageReader, Limits,
 };
 
-use crate::fault::{broken, too_much};
+use crate::fault::{broken_file, too_much};
 
 /// The JPEG quality: hard to tell from the original, at a third of the bytes.
 const QUALITY: u8 = 88;
@@ -53,7 +53,7 @@ fn undecodable(kind: MediaType, error: &image::ImageError) -> Failure {
     match error {
         image::ImageError::Limits(_) => too_much(kind, "would take too much memory to be decoded"),
         // The decoder's message about hostile bytes is not shown to the caller.
-        _ => broken(kind, "cannot be decoded"),
+        _ => broken_file(kind, "cannot be decoded"),
     }
 }
 
@@ -119,7 +119,7 @@ impl Picture {
     }
 
     /// Returns whether any pixel is not opaque.
-    pub(super) fn shows_through(&self) -> bool {
+    pub(super) fn is_transparent(&self) -> bool {
         match &self.image {
             DynamicImage::ImageRgba8(image) => image.pixels().any(|pixel| pixel.0[3] != u8::MAX),
             DynamicImage::ImageLumaA8(image) => image.pixels().any(|pixel| pixel.0[1] != u8::MAX),
@@ -136,7 +136,7 @@ impl Picture {
             }
             _ => encode(PngEncoder::new(&mut written), &self.plain(), self.profile()),
         };
-        done.map_err(|_| broken(kind, "cannot be written"))?;
+        done.map_err(|_| broken_file(kind, "cannot be written"))?;
         Ok(written.into())
     }
 
@@ -146,7 +146,7 @@ impl Picture {
 
     /// The picture without an unused transparency channel.
     fn plain(&self) -> DynamicImage {
-        if self.shows_through() { self.image.clone() } else { self.opaque() }
+        if self.is_transparent() { self.image.clone() } else { self.opaque() }
     }
 
     fn opaque(&self) -> DynamicImage {

@@ -5,8 +5,8 @@ use cognitive_contract::Failure;
 use cognitive_contract::media::MediaType;
 use image::metadata::Orientation;
 
-use super::{HeaderOrWalk, ImageLook, is_beyond};
-use crate::fault::{broken, cut_short, too_much};
+use super::{HeaderOrWalk, ImageLook, exceeds_limit};
+use crate::fault::{broken_file, cut_short, too_much};
 use crate::reader::{ByteReader, size};
 
 /// Chunks with pixels and the meaning of their colours. (S-30)
@@ -38,12 +38,12 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
         let look = match &mut look {
             None => {
                 let header = header(name, content)?;
-                if is_beyond(header.size) {
+                if exceeds_limit(header.size) {
                     return Ok(HeaderOrWalk::OnlySize(header.size));
                 }
                 look.get_or_insert(ImageLook { kept: std::iter::once(0..SIGNATURE).collect(), ..header })
             }
-            Some(_) if name == b"IHDR" => return Err(broken(kind, "has two headers")),
+            Some(_) if name == b"IHDR" => return Err(broken_file(kind, "has two headers")),
             Some(look) => look,
         };
         match name {
@@ -67,10 +67,10 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     }
     match look {
         Some(mut look) if pieces > 0 => {
-            look.annotated |= reader.left() > 0;
+            look.annotated |= reader.remaining_length() > 0;
             Ok(HeaderOrWalk::All(look))
         }
-        _ => Err(broken(kind, "has no pixels")),
+        _ => Err(broken_file(kind, "has no pixels")),
     }
 }
 
@@ -82,13 +82,13 @@ fn chunk<'a>(reader: &mut ByteReader<'a>) -> Result<(&'a [u8], &'a [u8]), Failur
     let (name, content) = whole.split_at_checked(4).ok_or_else(cut)?;
     let sum = reader.be32().ok_or_else(cut)?;
     if crc32fast::hash(whole) != sum {
-        return Err(broken(MediaType::Png, "is damaged"));
+        return Err(broken_file(MediaType::Png, "is damaged"));
     }
     Ok((name, content))
 }
 
 fn header(name: &[u8], content: &[u8]) -> Result<ImageLook, Failure> {
-    let senseless = || broken(MediaType::Png, "has an invalid header");
+    let senseless = || broken_file(MediaType::Png, "has an invalid header");
     if name != b"IHDR" || content.len() != 13 {
         return Err(senseless());
     }

@@ -6,8 +6,8 @@ use cognitive_contract::Failure;
 use cognitive_contract::media::MediaType;
 use image::metadata::Orientation;
 
-use super::{HeaderOrWalk, ImageLook, is_beyond};
-use crate::fault::{broken, cut_short};
+use super::{HeaderOrWalk, ImageLook, exceeds_limit};
+use crate::fault::{broken_file, cut_short};
 use crate::reader::{ByteReader, size};
 
 const KEPT: [&[u8; 4]; 7] = [b"VP8X", b"VP8 ", b"VP8L", b"ALPH", b"ICCP", b"ANIM", b"ANMF"];
@@ -29,18 +29,18 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
     let mut reader = ByteReader::new(file);
     reader.take(HEADER).ok_or_else(cut)?;
     let mut look = first(&reader)?;
-    if is_beyond(look.size) {
+    if exceeds_limit(look.size) {
         return Ok(HeaderOrWalk::OnlySize(look.size));
     }
     look.keep(0..HEADER);
     let mut pictures = 0_usize;
-    while reader.left() > 0 {
+    while reader.remaining_length() > 0 {
         let start = reader.at();
         let (name, content) = chunk(&mut reader).ok_or_else(cut)?;
         match name {
             b"VP8 " | b"VP8L" => {
                 pictures += 1;
-                still(name, content, look.size)?;
+                check_still_image(name, content, look.size)?;
             }
             b"ANMF" => pictures += 1,
             b"EXIF" => {
@@ -56,7 +56,7 @@ pub(super) fn walk(bytes: &[u8]) -> Result<HeaderOrWalk, Failure> {
         }
     }
     if pictures == 0 {
-        return Err(broken(MediaType::Webp, "has no picture"));
+        return Err(broken_file(MediaType::Webp, "has no picture"));
     }
     look.animated |= pictures > 1;
     look.annotated |= bytes.len() > end + (end & 1);
@@ -69,7 +69,7 @@ fn chunk<'a>(reader: &mut ByteReader<'a>) -> Option<(&'a [u8], &'a [u8])> {
     let length = size(reader.le32()?);
     let content = reader.take(length)?;
     if length & 1 == 1 {
-        reader.take(1.min(reader.left()))?;
+        reader.take(1.min(reader.remaining_length()))?;
     }
     Some((name, content))
 }
@@ -78,14 +78,14 @@ fn chunk<'a>(reader: &mut ByteReader<'a>) -> Option<(&'a [u8], &'a [u8])> {
 fn first(reader: &ByteReader<'_>) -> Result<ImageLook, Failure> {
     let (name, content) = chunk(&mut reader.clone()).ok_or_else(|| cut_short(MediaType::Webp))?;
     if name != b"VP8X" {
-        let side = measure(name, content).ok_or_else(senseless)?;
+        let side = measure(name, content).ok_or_else(invalid_header)?;
         let mut look = ImageLook::new(side, 4, if name == b"VP8L" { 8 } else { 6 });
         look.drawn = name == b"VP8L";
         return Ok(look);
     }
     let mut reader = ByteReader::new(content);
-    let flags = reader.byte().ok_or_else(senseless)?;
-    let mut field = || reader.le24().map(|less| less + 1).ok_or_else(senseless);
+    let flags = reader.byte().ok_or_else(invalid_header)?;
+    let mut field = || reader.le24().map(|less| less + 1).ok_or_else(invalid_header);
     let _reserved = field()?;
     let mut look = ImageLook::new((field()?, field()?), 4, 10);
     look.animated = flags & MOVES != 0;
@@ -112,12 +112,12 @@ fn measure(name: &[u8], content: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-fn still(name: &[u8], content: &[u8], canvas: (u32, u32)) -> Result<(), Failure> {
-    if measure(name, content) == Some(canvas) { Ok(()) } else { Err(senseless()) }
+fn check_still_image(name: &[u8], content: &[u8], canvas: (u32, u32)) -> Result<(), Failure> {
+    if measure(name, content) == Some(canvas) { Ok(()) } else { Err(invalid_header()) }
 }
 
-fn senseless() -> Failure {
-    broken(MediaType::Webp, "has an invalid header")
+fn invalid_header() -> Failure {
+    broken_file(MediaType::Webp, "has an invalid header")
 }
 
 /// Corrects length and flags after chunks were removed.

@@ -15,7 +15,7 @@ use cognitive_contract::media::{MediaLimits, MediaType};
 use lopdf::{DecompressError, Document, Error, LoadOptions, Object};
 use serde::{Deserialize, Serialize};
 
-use crate::fault::{broken, too_much};
+use crate::fault::{broken_file, too_much};
 
 /// The limit for the decompressed size of one stream. A few kilobytes can expand to gigabytes.
 const MAX_STREAM_SIZE: usize = 32 << 20;
@@ -49,7 +49,7 @@ pub(crate) enum PdfContent {
 impl PdfContent {
     pub(crate) fn into_result(self) -> Result<Self, Failure> {
         match self {
-            Self::Broken(what) => Err(broken(MediaType::Pdf, &what)),
+            Self::Broken(what) => Err(broken_file(MediaType::Pdf, &what)),
             Self::TooMuch(what) => Err(too_much(MediaType::Pdf, &what)),
             good => Ok(good),
         }
@@ -71,9 +71,10 @@ pub(crate) fn read(bytes: &[u8], question: PdfQuery) -> PdfContent {
 
 fn answer(bytes: &[u8], question: PdfQuery) -> Result<PdfContent, PdfContent> {
     let options = LoadOptions::with_max_decompressed_size(MAX_STREAM_SIZE);
-    let document = Document::load_mem_with_options(bytes, options).map_err(|error| told(&error))?;
+    let document =
+        Document::load_mem_with_options(bytes, options).map_err(|error| content_of_error(&error))?;
     if document.is_encrypted() {
-        return Err(locked());
+        return Err(locked_content());
     }
     let most = MediaLimits::default().most_pages;
     let pages = count(&document, most);
@@ -104,17 +105,17 @@ pub(crate) fn has_end(bytes: &[u8]) -> bool {
     tail.windows(END.len()).any(|window| window == END)
 }
 
-fn told(error: &Error) -> PdfContent {
+fn content_of_error(error: &Error) -> PdfContent {
     match error {
         Error::Decompress(DecompressError::MemoryLimitExceeded { .. }) => {
             PdfContent::TooMuch(format!("has a part that expands to more than {} MiB", MAX_STREAM_SIZE >> 20))
         }
-        Error::InvalidPassword | Error::Decryption(_) => locked(),
+        Error::InvalidPassword | Error::Decryption(_) => locked_content(),
         // The parser's message about hostile bytes is not shown to the caller.
         _ => PdfContent::Broken("cannot be read".to_owned()),
     }
 }
 
-fn locked() -> PdfContent {
+fn locked_content() -> PdfContent {
     PdfContent::Broken("is protected by a password".to_owned())
 }

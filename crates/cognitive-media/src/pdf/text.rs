@@ -5,7 +5,7 @@ use lopdf::content::{Content, Operation};
 use lopdf::{Dictionary, Document, Object, ObjectId, Stream};
 
 use super::fonts::{Fonts, prepare};
-use super::{PdfContent, told};
+use super::{PdfContent, content_of_error};
 
 /// The longest text: about a thousand dense pages.
 const MAX_LENGTH: usize = 8 << 20;
@@ -60,8 +60,9 @@ impl<'a> PageWalk<'a> {
         if resources.is_empty() {
             resources.extend(inherited_directly(document, page));
         }
-        let content =
-            document.get_page_content_with_limit(page, MAX_PAGE_SIZE).map_err(|error| told(&error))?;
+        let content = document
+            .get_page_content_with_limit(page, MAX_PAGE_SIZE)
+            .map_err(|error| content_of_error(&error))?;
         self.draw(&content, &resources, 0)
     }
 
@@ -175,7 +176,8 @@ impl<'a> PageWalk<'a> {
         resources: &Resources<'a>,
         depth: usize,
     ) -> Result<(), PdfContent> {
-        let content = form.get_plain_content_with_limit(MAX_PAGE_SIZE).map_err(|error| told(&error));
+        let content =
+            form.get_plain_content_with_limit(MAX_PAGE_SIZE).map_err(|error| content_of_error(&error));
         // A form with an unknown filter counts as empty; a bomb is an error.
         let content = match content {
             Ok(content) => content,

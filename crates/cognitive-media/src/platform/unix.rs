@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 /// Opens a file. Follows no link at the end of the path, and does not wait for the writer of a pipe.
-pub(crate) fn open_unfollowed(path: &Path) -> io::Result<File> {
+pub(crate) fn open_nofollow(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let flags = i32::try_from(flags.bits()).unwrap_or(0);
     OpenOptions::new().read(true).custom_flags(flags).open(path)

@@ -49,7 +49,7 @@ pub(super) fn iso(bytes: &[u8]) -> Option<SniffedType> {
         return Some(SniffedType::Known(MediaType::Quicktime));
     }
     let plain = |brand: &[u8]| MP4.iter().any(|known| *known == brand) || brand == b"M4V ";
-    let others = reader.rest().get(4..length.saturating_sub(16).min(256)).unwrap_or_default();
+    let others = reader.remainder().get(4..length.saturating_sub(16).min(256)).unwrap_or_default();
     let film = plain(major) || others.chunks_exact(4).any(plain);
     Some(if film { SniffedType::Known(MediaType::Mp4) } else { UNKNOWN })
 }
@@ -97,7 +97,7 @@ fn tracks<'a>(reader: &mut ByteReader<'a>) -> Option<&'a [u8]> {
     for _ in 0..MAX_ELEMENTS {
         match element(reader)? {
             (SEGMENT, _) => {}
-            (TRACKS, Some(length)) => return reader.take(length.min(reader.left())),
+            (TRACKS, Some(length)) => return reader.take(length.min(reader.remaining_length())),
             (CLUSTER, _) | (_, None) => return None,
             (_, Some(length)) => reader.take(length).map(drop)?,
         }

@@ -9,7 +9,7 @@ use cognitive_contract::{ErrorCode, Failure};
 use serde_json::json;
 
 use crate::checksum::hex;
-use crate::fault::broken;
+use crate::fault::broken_file;
 use crate::reader::ByteReader;
 
 pub(crate) use containers::id3_length;
@@ -48,7 +48,7 @@ pub(crate) fn sniff(bytes: &[u8]) -> SniffedType {
     } else if containers::is_mp3(bytes) {
         known(MediaType::Mp3)
     } else {
-        SniffedType::Other(names::other(bytes))
+        SniffedType::Other(names::unsupported_name(bytes))
     }
 }
 
@@ -75,20 +75,20 @@ fn is_pdf(bytes: &[u8]) -> bool {
 /// Checks that the bytes have the claimed type. (SEC-003, E1013, E1014)
 pub(crate) fn check(bytes: &[u8], claimed: MediaType) -> Result<(), Failure> {
     if bytes.is_empty() {
-        return Err(broken(claimed, "is empty"));
+        return Err(broken_file(claimed, "is empty"));
     }
     let found = sniff(bytes);
     if found == SniffedType::Known(claimed) {
         return Ok(());
     }
     if names::openings(claimed).iter().any(|opening| opening.starts_with(bytes)) {
-        return Err(broken(claimed, "ends within its first bytes"));
+        return Err(broken_file(claimed, "ends within its first bytes"));
     }
     // The mark is right and the rest is not: this is damage, not another type.
     if found == SniffedType::Other(names::UNKNOWN)
         && names::marks(claimed).iter().any(|mark| bytes.starts_with(mark))
     {
-        return Err(broken(claimed, "cannot be read"));
+        return Err(broken_file(claimed, "cannot be read"));
     }
     let detected = match found {
         SniffedType::Known(kind) => kind.mime(),

@@ -39,7 +39,7 @@ const MARKUP: [(&str, &str); 5] = [
 ];
 
 /// Returns the name of an unsupported type.
-pub(super) fn other(bytes: &[u8]) -> &'static str {
+pub(super) fn unsupported_name(bytes: &[u8]) -> &'static str {
     if let Some((_, name)) = OTHERS.iter().find(|(opening, _)| bytes.starts_with(opening)) {
         return name;
     }
@@ -84,9 +84,9 @@ mod tests {
 
     #[test]
     fn what_was_sent_by_mistake_has_a_name() {
-        assert_eq!(other(b"\xef\xbb\xbf  <!DOCTYPE HTML>"), "text/html");
-        assert_eq!(other(b"<svg xmlns="), "image/svg+xml");
-        assert_eq!(other(b"hello"), "text/plain");
-        assert_eq!(other(b"\0\x01\x02"), "application/octet-stream");
+        assert_eq!(unsupported_name(b"\xef\xbb\xbf  <!DOCTYPE HTML>"), "text/html");
+        assert_eq!(unsupported_name(b"<svg xmlns="), "image/svg+xml");
+        assert_eq!(unsupported_name(b"hello"), "text/plain");
+        assert_eq!(unsupported_name(b"\0\x01\x02"), "application/octet-stream");
     }
 }

@@ -31,10 +31,10 @@ use cognitive_contract::media::{
 use cognitive_contract::ports::PortFuture;
 use cognitive_contract::{ErrorCode, Failure};
 
-use crate::fault::{own, too_many_bytes};
+use crate::fault::{server_failure, too_many_bytes};
 use crate::platform;
 use reader::StoredUpload;
-use record::{Paths, Record, hashed};
+use record::{Paths, Record, owner_hash};
 use sink::Sink;
 
 /// The time after which an expired upload is forgotten. Until then, it is reported as expired.
@@ -99,12 +99,12 @@ impl KnownUpload {
     /// Restores an upload from the folder.
     fn on_disk(record: Record, paths: &Paths) -> Self {
         let mut upload = Self { record, state: UploadState::Announced };
-        upload.notice_the_rest(paths);
+        upload.refresh_completion(paths);
         upload
     }
 
     /// Marks the upload as complete if another server that shares the folder has received all bytes.
-    fn notice_the_rest(&mut self, paths: &Paths) {
+    fn refresh_completion(&mut self, paths: &Paths) {
         let is_whole = || fs::metadata(&paths.data).is_ok_and(|found| found.len() == self.record.size_bytes);
         if self.state == UploadState::Announced && is_whole() {
             self.state = UploadState::Complete;
@@ -137,7 +137,7 @@ impl Uploads {
         limits: UploadLimits,
         clock: impl Fn() -> SystemTime + Send + Sync + 'static,
     ) -> Result<Self, Failure> {
-        let failed = |error: &std::io::Error| own("the upload folder is unavailable", error);
+        let failed = |error: &std::io::Error| server_failure("the upload folder is unavailable", error);
         platform::create_private_folder(&folder).map_err(|error| failed(&error))?;
         let mut known = HashMap::new();
         for entry in fs::read_dir(&folder).map_err(|error| failed(&error))?.flatten() {
@@ -167,7 +167,7 @@ impl Uploads {
     }
 
     /// Records that other servers accept uploads too. The error for an unknown id then mentions them.
-    pub fn mention_others(&self) {
+    pub fn note_other_servers(&self) {
         self.0.has_others.store(true, Ordering::Relaxed);
     }
 
@@ -176,7 +176,7 @@ impl Uploads {
         let now = (self.0.clock)();
         let mut known = self.0.known.lock();
         if self.0.has_others.load(Ordering::Relaxed) {
-            self.0.adopt_others(&mut known);
+            self.0.load_foreign_uploads(&mut known);
         }
         known.retain(|id, upload| {
             let paths = Paths::new(&self.0.folder, id);
@@ -195,14 +195,14 @@ impl Uploads {
         if record.size_bytes > largest {
             return Err(too_many_bytes(largest));
         }
-        let bytes = fs::read(Paths::new(&self.0.folder, id).data).map_err(|_| gone())?;
+        let bytes = fs::read(Paths::new(&self.0.folder, id).data).map_err(|_| upload_gone())?;
         Ok(LoadedMedia::new(Bytes::from(bytes), record.media_type().map(|kind| kind.mime().to_owned())))
     }
 
-    fn open_kept(&self, owner: &str, id: &str) -> Result<KeptUpload, Failure> {
+    fn open_complete(&self, owner: &str, id: &str) -> Result<KeptUpload, Failure> {
         let record = self.0.complete(owner, id)?;
-        let kind = record.media_type().ok_or_else(gone)?;
-        let reader = StoredUpload::open(&Paths::new(&self.0.folder, id)).map_err(|_| gone())?;
+        let kind = record.media_type().ok_or_else(upload_gone)?;
+        let reader = StoredUpload::open(&Paths::new(&self.0.folder, id)).map_err(|_| upload_gone())?;
         Ok(KeptUpload::new(record.filename, kind, record.size_bytes, Box::new(reader)))
     }
 }
@@ -217,28 +217,28 @@ impl UploadIndex {
         id: &str,
     ) -> Result<&'a mut KnownUpload, Failure> {
         if !known.contains_key(id)
-            && let Some(other) = self.of_another_process(id)
+            && let Some(other) = self.load_foreign(id)
         {
             known.insert(id.to_owned(), other);
         }
         let upload = known.get_mut(id).filter(|upload| upload.record.belongs_to(owner));
-        let upload = upload.ok_or_else(|| self.unknown())?;
+        let upload = upload.ok_or_else(|| self.unknown_upload())?;
         if upload.end_in_time(&Paths::new(&self.folder, id), (self.clock)()) {
             return Err(Failure::new(ErrorCode::UploadExpired, "the upload has expired")
                 .suggest("Upload it again and use the new id"));
         }
-        upload.notice_the_rest(&Paths::new(&self.folder, id));
+        upload.refresh_completion(&Paths::new(&self.folder, id));
         Ok(upload)
     }
 
     /// Loads uploads that were announced to other servers with the same folder: they count here too, and expire here.
-    fn adopt_others(&self, known: &mut HashMap<String, KnownUpload>) {
+    fn load_foreign_uploads(&self, known: &mut HashMap<String, KnownUpload>) {
         for path in fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
             let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
             let is_record = path.extension().is_some_and(|extension| extension == "json");
             if is_record
                 && !known.contains_key(id)
-                && let Some(other) = self.of_another_process(id)
+                && let Some(other) = self.load_foreign(id)
             {
                 known.insert(id.to_owned(), other);
             }
@@ -246,7 +246,7 @@ impl UploadIndex {
     }
 
     /// The error for an unknown id. (E1019)
-    fn unknown(&self) -> Failure {
+    fn unknown_upload(&self) -> Failure {
         if !self.has_others.load(Ordering::Relaxed) {
             return missing("unknown upload id");
         }
@@ -256,7 +256,7 @@ impl UploadIndex {
     }
 
     /// Loads an upload that was announced to another server with the same folder.
-    fn of_another_process(&self, id: &str) -> Option<KnownUpload> {
+    fn load_foreign(&self, id: &str) -> Option<KnownUpload> {
         if !Paths::is_id(id) {
             return None;
         }
@@ -282,7 +282,7 @@ impl UploadIndex {
 
     /// Checks that the limits allow so many more bytes. (E4002)
     fn admit(&self, known: &HashMap<String, KnownUpload>, owner: &str, bytes: u64) -> Result<(), Failure> {
-        let owner = hashed(owner);
+        let owner = owner_hash(owner);
         let living = || known.values().filter(|upload| upload.state != UploadState::Ended);
         let sum = |uploads: &mut dyn Iterator<Item = &KnownUpload>| -> u64 {
             uploads.map(|upload| upload.record.size_bytes).fold(bytes, u64::saturating_add)
@@ -299,7 +299,7 @@ impl UploadIndex {
         };
         let minutes = self.limits.lifetime.as_secs() / 60;
         Err(Failure::new(ErrorCode::RateLimited, message)
-            .blaming(Blame::Caller)
+            .with_blame(Blame::Caller)
             .suggest(format!("Wait until some expire, at most {minutes} minutes")))
     }
 }
@@ -318,7 +318,7 @@ impl UploadStore for Uploads {
         self.0.admit(&known, owner, upload.size_bytes)?;
         record
             .write(&Paths::new(&self.0.folder, &id).record)
-            .map_err(|error| own("the upload cannot be recorded", &error))?;
+            .map_err(|error| server_failure("the upload cannot be recorded", &error))?;
         known.insert(id.clone(), KnownUpload { record, state: UploadState::Announced });
         Ok(AnnouncedUpload::new(id, expires_at, upload.size_bytes))
     }
@@ -333,7 +333,7 @@ impl UploadStore for Uploads {
                 let mut known = self.0.known.lock();
                 let upload = self.0.find(&mut known, owner, id)?;
                 if upload.state != UploadState::Announced {
-                    return Err(sink::taken());
+                    return Err(sink::upload_in_use());
                 }
                 upload.state = UploadState::Receiving;
                 upload.record.clone()
@@ -344,11 +344,11 @@ impl UploadStore for Uploads {
     }
 
     fn open<'a>(&'a self, owner: &'a str, id: &'a str) -> PortFuture<'a, Result<KeptUpload, Failure>> {
-        Box::pin(async move { self.open_kept(owner, id) })
+        Box::pin(async move { self.open_complete(owner, id) })
     }
 }
 
-fn gone() -> Failure {
+fn upload_gone() -> Failure {
     missing("the upload no longer exists")
 }
 

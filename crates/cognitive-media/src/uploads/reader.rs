@@ -8,9 +8,9 @@ use cognitive_contract::Failure;
 use cognitive_contract::media::UploadReader;
 use cognitive_contract::ports::PortFuture;
 
-use super::gone;
 use super::record::Paths;
-use crate::fault::own;
+use super::upload_gone;
+use crate::fault::server_failure;
 
 /// The bytes of one chunk.
 const PIECE: u64 = 256 << 10;
@@ -29,14 +29,14 @@ impl StoredUpload {
 impl UploadReader for StoredUpload {
     fn piece(&mut self) -> PortFuture<'_, Result<Option<Bytes>, Failure>> {
         Box::pin(async move {
-            let Some(file) = self.open.take() else { return Err(gone()) };
+            let Some(file) = self.open.take() else { return Err(upload_gone()) };
             let read = tokio::task::spawn_blocking(move || {
                 let mut piece = Vec::new();
                 (&file).take(PIECE).read_to_end(&mut piece)?;
                 Ok((file, piece))
             });
-            let read = read.await.map_err(|_| gone())?;
-            let (file, piece) = read.map_err(|error| own("the upload cannot be read", &error))?;
+            let read = read.await.map_err(|_| upload_gone())?;
+            let (file, piece) = read.map_err(|error| server_failure("the upload cannot be read", &error))?;
             self.open = Some(file);
             Ok((!piece.is_empty()).then(|| Bytes::from(piece)))
         })

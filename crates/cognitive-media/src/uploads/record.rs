@@ -30,7 +30,7 @@ impl Record {
     pub(super) fn new(owner: &str, upload: &NewUpload<'_>, expires_at: SystemTime) -> Self {
         let checksum = upload.checksum.map(|sum| (sum.algorithm.to_owned(), sum.value.to_owned()));
         Self {
-            owner: hashed(owner),
+            owner: owner_hash(owner),
             filename: upload.filename.chars().take(255).collect(),
             media_type: upload.media_type.mime().to_owned(),
             size_bytes: upload.size_bytes,
@@ -40,7 +40,7 @@ impl Record {
     }
 
     pub(super) fn belongs_to(&self, owner: &str) -> bool {
-        self.owner == hashed(owner)
+        self.owner == owner_hash(owner)
     }
 
     pub(super) fn has_ended(&self, now: SystemTime) -> bool {
@@ -69,7 +69,7 @@ impl Record {
     }
 }
 
-pub(super) fn hashed(owner: &str) -> String {
+pub(super) fn owner_hash(owner: &str) -> String {
     hex(&Sha256::digest(owner))
 }
 

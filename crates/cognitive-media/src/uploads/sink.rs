@@ -13,7 +13,7 @@ use cognitive_contract::{ErrorCode, Failure};
 use super::record::{Paths, Record};
 use super::{UploadState, Uploads};
 use crate::checksum::{Hasher, compare};
-use crate::fault::{own, too_many_bytes};
+use crate::fault::{server_failure, too_many_bytes};
 use crate::platform;
 
 pub(super) struct Sink {
@@ -45,9 +45,9 @@ impl Sink {
                 // The file belongs to another server, which is still receiving it.
                 sink.done = true;
                 sink.uploads.0.set(id, UploadState::Announced);
-                return Err(taken());
+                return Err(upload_in_use());
             }
-            created => created.map_err(|error| own("the upload cannot be stored", &error))?,
+            created => created.map_err(|error| server_failure("the upload cannot be stored", &error))?,
         };
         // After this, no other server removes the file. One may have done so just now, which the check finds. File
         // systems without locks are used by one server only.
@@ -56,14 +56,14 @@ impl Sink {
         {
             sink.done = true;
             sink.uploads.0.set(id, UploadState::Announced);
-            return Err(taken());
+            return Err(upload_in_use());
         }
         sink.open = Some(OpenUpload { file, hasher, length: 0 });
         Ok(sink)
     }
 
     fn end(&mut self) -> Result<(), Failure> {
-        let Some(open) = self.open.take() else { return Err(broken_off()) };
+        let Some(open) = self.open.take() else { return Err(interrupted_upload()) };
         if open.length != self.record.size_bytes {
             let message = format!("{} bytes were announced, {} arrived", self.record.size_bytes, open.length);
             return Err(Failure::new(ErrorCode::MediaDecodeFailed, message).suggest("Send the whole file"));
@@ -72,7 +72,7 @@ impl Sink {
             compare(hasher, algorithm, digits)?;
         }
         fs::rename(&self.paths.part, &self.paths.data)
-            .map_err(|error| own("the upload cannot be stored", &error))?;
+            .map_err(|error| server_failure("the upload cannot be stored", &error))?;
         drop(open.file);
         self.done = true;
         self.uploads.0.set(&self.id, UploadState::Complete);
@@ -83,7 +83,7 @@ impl Sink {
 impl UploadSink for Sink {
     fn piece(&mut self, piece: Bytes) -> PortFuture<'_, Result<(), Failure>> {
         Box::pin(async move {
-            let Some(mut open) = self.open.take() else { return Err(broken_off()) };
+            let Some(mut open) = self.open.take() else { return Err(interrupted_upload()) };
             let length = open.length.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
             if length > self.record.size_bytes {
                 return Err(too_many_bytes(self.record.size_bytes));
@@ -96,8 +96,8 @@ impl UploadSink for Sink {
                 open.length = length;
                 Ok(open)
             });
-            let written = written.await.map_err(|_| broken_off())?;
-            self.open = Some(written.map_err(|error| own("the upload cannot be stored", &error))?);
+            let written = written.await.map_err(|_| interrupted_upload())?;
+            self.open = Some(written.map_err(|error| server_failure("the upload cannot be stored", &error))?);
             Ok(())
         })
     }
@@ -128,10 +128,10 @@ pub(super) fn remove_abandoned(part: &Path) {
 }
 
 /// The error for an upload whose bytes are complete or being received.
-pub(super) fn taken() -> Failure {
+pub(super) fn upload_in_use() -> Failure {
     Failure::new(ErrorCode::InvalidInput, "the upload is complete or in progress")
 }
 
-fn broken_off() -> Failure {
+fn interrupted_upload() -> Failure {
     Failure::new(ErrorCode::InternalError, "the upload was interrupted").suggest("Send it again")
 }

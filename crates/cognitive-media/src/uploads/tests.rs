@@ -131,7 +131,7 @@ async fn ext_media_an_upload_expires_whether_received_or_not() {
 async fn ext_media_only_the_announced_bytes_are_taken() {
     let (folder, _, uploads) = setting();
     let sum = Checksum { algorithm: "crc32", value: "352441c2" };
-    let id = uploads.announce("ann", &upload(3).checked(sum)).unwrap().id;
+    let id = uploads.announce("ann", &upload(3).with_checksum(sum)).unwrap().id;
     assert_eq!(code(send(&uploads, "ann", &id, &[b"abcd"]).await), "E1011");
     assert_eq!(code(send(&uploads, "ann", &id, &[b"abc", b"d"]).await), "E1011");
     assert_eq!(code(send(&uploads, "ann", &id, &[b"ab"]).await), "E1013");
@@ -275,7 +275,7 @@ async fn limits_hold_over_all_servers_that_share_a_folder() {
     let limits = UploadLimits { uploads_per_owner: 2, ..UploadLimits::default() };
     let [one, other] = [0; 2].map(|_| time.open(&folder, limits.clone()));
     for server in [&one, &other] {
-        server.mention_others();
+        server.note_other_servers();
     }
     let first = one.announce("ann", &upload(1)).unwrap().id;
     send(&one, "ann", &first, &[b"a"]).await.unwrap();

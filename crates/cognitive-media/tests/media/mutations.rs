@@ -11,7 +11,7 @@ fn answer(kind: MediaType, bytes: &[u8]) -> (&'static str, &'static str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let looked = code(examine(bytes, kind).await);
-        (looked, code(fit(bytes, kind, &AcceptedForm::from_types(USUAL).sized(4)).await))
+        (looked, code(fit(bytes, kind, &AcceptedForm::from_types(USUAL).with_longest_side(4)).await))
     })
 }
 

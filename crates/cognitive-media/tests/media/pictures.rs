@@ -35,7 +35,11 @@ async fn media_023_what_fits_is_passed_on_untouched() {
         (MediaType::Webp, webp(8, 6)),
         (MediaType::Webp, LOSSY_WEBP.to_vec()),
     ] {
-        assert_eq!(fit(&bytes, kind, &usual().sized(8)).await.unwrap(), FormedMedia::AsItIs, "{kind}");
+        assert_eq!(
+            fit(&bytes, kind, &usual().with_longest_side(8)).await.unwrap(),
+            FormedMedia::AsItIs,
+            "{kind}"
+        );
         let facts = examine(&bytes, kind).await.unwrap();
         assert!(!facts.annotated && !facts.animated && !facts.turned, "{kind}");
     }
@@ -184,12 +188,12 @@ async fn media_014_a_moving_png_stands_still() {
 
 #[tokio::test]
 async fn what_is_too_large_is_made_smaller_and_keeps_its_shape() {
-    let (kind, bytes) = changed(&jpeg(900, 300), MediaType::Jpeg, &usual().sized(300)).await;
+    let (kind, bytes) = changed(&jpeg(900, 300), MediaType::Jpeg, &usual().with_longest_side(300)).await;
     let picture = decode(&bytes);
     assert_eq!((kind, picture.dimensions()), (MediaType::Jpeg, (300, 100)));
     assert!(near(&picture, (5, 5), [220, 20, 20]) && near(&picture, (295, 95), [240, 240, 240]));
     // A picture one pixel high keeps that pixel.
-    let (_, bytes) = changed(&png(500, 1), MediaType::Png, &usual().sized(50)).await;
+    let (_, bytes) = changed(&png(500, 1), MediaType::Png, &usual().with_longest_side(50)).await;
     assert_eq!(decode(&bytes).dimensions(), (50, 1));
 }
 
@@ -204,7 +208,7 @@ async fn what_is_too_heavy_is_made_lighter() {
 
 #[tokio::test]
 async fn drawings_stay_free_of_loss_and_glass_gets_a_white_ground() {
-    let both = AcceptedForm::from_types(&[MediaType::Jpeg, MediaType::Png]).sized(20);
+    let both = AcceptedForm::from_types(&[MediaType::Jpeg, MediaType::Png]).with_longest_side(20);
     assert_eq!(changed(&png(40, 40), MediaType::Png, &both).await.0, MediaType::Png);
     assert_eq!(changed(&jpeg(40, 40), MediaType::Jpeg, &both).await.0, MediaType::Jpeg);
     let glass = encode(RgbaImage::from_pixel(40, 40, Rgba([0, 0, 0, 0])), ImageFormat::WebP);

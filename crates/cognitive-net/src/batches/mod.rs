@@ -139,7 +139,7 @@ impl BatchClient {
         }
         let place = self.remote.service.place(url, &headers)?;
         let reporter = self.reporter();
-        let sent = self.remote.service.ask(method, &place, Segments::of_bytes(body));
+        let sent = self.remote.service.ask(method, &place, Segments::from_bytes(body));
         let answer = timeout(TIME, sent).await.map_err(|_| ProviderError::Timeout)?;
         let answer = answer.map_err(|trouble| reporter.transport(&trouble).error)?;
         reporter.success(answer).await

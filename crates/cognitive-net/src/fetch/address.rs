@@ -66,10 +66,10 @@ const CARRIERS: [Network6; 2] =
 
 /// Returns why an address is not public; `None` if it is. (SEC-001)
 #[must_use]
-pub(crate) fn blocked(address: IpAddr) -> Option<&'static str> {
+pub(crate) fn blocked_reason(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => blocked4(address),
-        IpAddr::V6(address) => match carried(address) {
+        IpAddr::V6(address) => match embedded_ipv4(address) {
             Some(carried) => blocked4(carried),
             None => blocked6(address),
         },
@@ -93,7 +93,7 @@ fn blocked6(address: Ipv6Addr) -> Option<&'static str> {
 }
 
 /// Returns the IPv4 address embedded in an IPv6 address.
-fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [.., high, low] = address.segments();
     let carries = CARRIERS.iter().any(|network| is_in(address, network));
     carries.then(|| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn blocked_text(address: &str) -> Option<&'static str> {
-        blocked(address.parse().unwrap())
+        blocked_reason(address.parse().unwrap())
     }
 
     // SEC-001: both ends of every network are refused, and the neighbouring addresses are not.
@@ -186,7 +186,7 @@ mod tests {
         #[test]
         fn sec_001_a_mapped_address_is_judged_like_itself(bits in any::<u32>()) {
             let bare = Ipv4Addr::from_bits(bits);
-            prop_assert_eq!(blocked(bare.into()), blocked(bare.to_ipv6_mapped().into()));
+            prop_assert_eq!(blocked_reason(bare.into()), blocked_reason(bare.to_ipv6_mapped().into()));
         }
 
         // The standard library also classifies some of these networks; all that it calls private is blocked here.
@@ -195,13 +195,13 @@ mod tests {
             let v4 = Ipv4Addr::from_bits(bits);
             let special = v4.is_private() || v4.is_loopback() || v4.is_link_local() || v4.is_broadcast()
                 || v4.is_multicast() || v4.is_unspecified() || v4.is_documentation();
-            prop_assert!(!special || blocked(v4.into()).is_some());
+            prop_assert!(!special || blocked_reason(v4.into()).is_some());
         }
 
         #[test]
         fn sec_001_only_one_eighth_of_ipv6_is_public(bits in any::<u128>()) {
             let v6 = Ipv6Addr::from_bits(bits);
-            let public = blocked(v6.into()).is_none();
+            let public = blocked_reason(v6.into()).is_none();
             prop_assert!(!public || v6.to_ipv4_mapped().is_some() || bits >> 125 == 1 || bits >> 32 == 0x64_ff9b << 64);
         }
     }

@@ -13,7 +13,7 @@ use reqwest::{Method, Response, Url};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::guard::{GuardedClient, Lookup, lost, redirected};
+use super::guard::{GuardedClient, Lookup, redirect_target, transport_refusal};
 use super::rules::{Policy, Reason, Refusal, check};
 use crate::config::Proxies;
 
@@ -118,7 +118,7 @@ fn next_place(from: &Url, status: u16, location: Option<&str>) -> Result<Option<
         return if whole { Ok(None) } else { Err(refuse(Reason::HttpStatus(status))) };
     }
     let place = location.ok_or_else(|| refuse(Reason::HttpStatus(status)))?;
-    redirected(from, place).map(Some)
+    redirect_target(from, place).map(Some)
 }
 
 /// Reads a body, and stores at most `largest` bytes. (SEC-002)
@@ -138,7 +138,7 @@ async fn read(mut response: Response, url: &Url, largest: u64) -> Result<LoadedM
     let media_type =
         response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).map(str::to_owned);
     let mut bytes = BodyChunks::new(announced);
-    while let Some(piece) = response.chunk().await.map_err(|error| lost(&error, url))? {
+    while let Some(piece) = response.chunk().await.map_err(|error| transport_refusal(&error, url))? {
         if bytes.length().saturating_add(piece.len() as u64) > largest {
             return Err(Stop::TooLarge(largest));
         }

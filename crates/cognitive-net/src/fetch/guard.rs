@@ -16,7 +16,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::HeaderMap;
 use reqwest::{Body, Client, Method, Response, Url};
 
-use super::address::blocked;
+use super::address::blocked_reason;
 use super::rules::{Policy, Reason, Refusal, check_parsed, judge};
 use crate::client::{GuardedSetup, guarded_client};
 use crate::config::{Proxies, proxies};
@@ -78,7 +78,7 @@ impl GuardError {
         match self {
             Self::Refused(refusal) => refusal,
             Self::Proxy(_) => Refusal::new(Reason::Setup, Some(url)),
-            Self::Broken(error) => lost(&error, url),
+            Self::Broken(error) => transport_refusal(&error, url),
         }
     }
 }
@@ -151,7 +151,7 @@ impl GuardedClient {
         // A second check, on the connected address. It does not rely on the checks above, which already block such
         // addresses.
         let reached = response.remote_addr().map(|address| address.ip());
-        if way == DialWay::Judged && reached.is_none_or(|address| blocked(address).is_some()) {
+        if way == DialWay::Judged && reached.is_none_or(|address| blocked_reason(address).is_some()) {
             return Err(Refusal::new(Reason::BlockedAddress, Some(url)).into());
         }
         Ok(response)
@@ -161,7 +161,7 @@ impl GuardedClient {
         if proxies(self.proxies, url) == Proxies::OfTheMachine {
             let to = url.origin().ascii_serialization().parse();
             let to = to.map_err(|_| Refusal::new(Reason::InvalidUrl, Some(url)))?;
-            let found = proxy::of_the_machine(&to).map_err(|error| GuardError::Proxy(error.to_string()))?;
+            let found = proxy::system_proxy(&to).map_err(|error| GuardError::Proxy(error.to_string()))?;
             if found.is_some() {
                 return Ok(DialWay::Proxied);
             }
@@ -208,7 +208,7 @@ impl Resolve for GuardedResolver {
 }
 
 /// Returns the target of a redirect, which still has to be admitted. Refuses a redirect from TLS to plain HTTP.
-pub(crate) fn redirected(from: &Url, location: &str) -> Result<Url, Refusal> {
+pub(crate) fn redirect_target(from: &Url, location: &str) -> Result<Url, Refusal> {
     let place = from.join(location).map_err(|_| Refusal::new(Reason::InvalidUrl, Some(from)));
     let mut place = place?;
     if from.scheme() == "https" && place.scheme() != "https" {
@@ -223,7 +223,7 @@ pub(crate) fn redirected(from: &Url, location: &str) -> Result<Url, Refusal> {
 }
 
 /// Returns the reason why a request got no answer, or why the answer broke off.
-pub(crate) fn lost(error: &reqwest::Error, url: &Url) -> Refusal {
+pub(crate) fn transport_refusal(error: &reqwest::Error, url: &Url) -> Refusal {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     let mut refused = None;
     while let Some(inner) = cause {
@@ -265,14 +265,14 @@ mod tests {
             ("https://a.example:444/b", "https://a.example:444/b"),
             ("https://me:pw@a.example:444/b", "https://a.example:444/b"),
         ] {
-            assert_eq!(redirected(&from, location).unwrap().as_str(), expected, "{location}");
+            assert_eq!(redirect_target(&from, location).unwrap().as_str(), expected, "{location}");
         }
     }
 
     #[test]
     fn a_protected_connection_is_never_left_for_an_open_one() {
         let to = |from: &str, location| {
-            let found = redirected(&Url::parse(from).unwrap(), location);
+            let found = redirect_target(&Url::parse(from).unwrap(), location);
             found.map(String::from).map_err(|refusal| refusal.reason())
         };
         for open in

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 
-use super::address::blocked;
+use super::address::blocked_reason;
 
 /// The longest URL, in bytes. URLs come from callers and are copied into records.
 const MAX_LENGTH: usize = 8 * 1024;
@@ -74,7 +74,7 @@ impl Policy {
     /// Trusts an origin such as `http://media.internal:9000`: its scheme, port and address are not checked. For an
     /// internal media server; every caller can then fetch any file that the server serves. Fails if the text is not
     /// an origin: a path would look like a restriction, but would have no effect.
-    pub fn trusting(mut self, origin: &str) -> Result<Self, Refusal> {
+    pub fn with_trusted_origin(mut self, origin: &str) -> Result<Self, Refusal> {
         let url = Url::parse(origin).map_err(|_| Refusal::new(Reason::InvalidUrl, None))?;
         let bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
         let usable =
@@ -181,7 +181,7 @@ impl Refusal {
     }
 
     /// Returns the reason as a clause about the URL.
-    pub(crate) fn why(&self) -> &'static str {
+    pub(crate) fn clause(&self) -> &'static str {
         match self.reason {
             Reason::InvalidUrl => "it is not a valid URL",
             Reason::BlockedScheme => "its scheme is not allowed",
@@ -206,7 +206,7 @@ impl fmt::Display for Refusal {
         let host = Host(&self.host);
         match self.reason {
             Reason::HttpStatus(status) => write!(f, "the media URL{host} answered {status}"),
-            _ => write!(f, "the media URL{host} cannot be fetched: {}", self.why()),
+            _ => write!(f, "the media URL{host} cannot be fetched: {}", self.clause()),
         }
     }
 }
@@ -242,7 +242,8 @@ pub(crate) fn check_parsed(url: Url, policy: &Policy) -> Result<Url, Refusal> {
     if !trusted && !policy.takes_port(&url) {
         return refuse(Reason::BlockedPort);
     }
-    if !trusted && (literal(&url).is_some_and(|address| blocked(address).is_some()) || is_local(&url)) {
+    if !trusted && (literal(&url).is_some_and(|address| blocked_reason(address).is_some()) || is_local(&url))
+    {
         return refuse(Reason::BlockedAddress);
     }
     Ok(url)
@@ -269,7 +270,7 @@ pub(crate) fn judge(host: &str, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, R
     if addresses.is_empty() {
         return refuse(Reason::Dns);
     }
-    if addresses.iter().any(|address| blocked(*address).is_some()) {
+    if addresses.iter().any(|address| blocked_reason(*address).is_some()) {
         return refuse(Reason::BlockedAddress);
     }
     Ok(addresses)
@@ -346,7 +347,7 @@ mod tests {
         fn sec_001_no_spelling_gets_past_the_rules(url in urls()) {
             let policy = Policy::default().with_http();
             if let Ok(url) = check_url(&url, |_| vec![[127, 0, 0, 1].into()], &policy) {
-                prop_assert!(literal(&url).is_some_and(|address| blocked(address).is_none()), "{}", url);
+                prop_assert!(literal(&url).is_some_and(|address| blocked_reason(address).is_none()), "{}", url);
             }
         }
     }
@@ -382,7 +383,7 @@ mod tests {
 
     #[test]
     fn an_origin_is_trusted_and_its_neighbours_are_not() {
-        let policy = Policy::default().trusting("http://Media.Internal:9000").unwrap();
+        let policy = Policy::default().with_trusted_origin("http://Media.Internal:9000").unwrap();
         assert_eq!(reason("http://media.internal:9000/x", &policy), None);
         for (url, expected) in [
             ("http://media.internal/x", Reason::BlockedScheme),
@@ -392,11 +393,11 @@ mod tests {
         ] {
             assert_eq!(reason(url, &policy), Some(expected), "{url}");
         }
-        let inside = Policy::default().trusting("https://10.0.0.5").unwrap();
+        let inside = Policy::default().with_trusted_origin("https://10.0.0.5").unwrap();
         assert_eq!(reason("https://10.0.0.5/x", &inside), None);
         assert_eq!(reason("https://10.0.0.6/x", &inside), Some(Reason::BlockedAddress));
         for wrong in ["media.internal", "http://h/path", "http://h?q", "http://me:pw@h", "ftp://h", ""] {
-            assert!(Policy::default().trusting(wrong).is_err(), "{wrong}");
+            assert!(Policy::default().with_trusted_origin(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -48,7 +48,7 @@ impl Wire for Anthropic {
         &[Bind::Schema, Bind::Prompt]
     }
 
-    fn without(&self) -> &'static [OptionalFeature] {
+    fn unsupported_features(&self) -> &'static [OptionalFeature] {
         &[
             OptionalFeature::Seed,
             OptionalFeature::StreamUsage,
@@ -65,7 +65,7 @@ impl Wire for Anthropic {
         let mut body = Vec::with_capacity(8);
         let mut set = |name: &'static str, value: Node<'a>| body.push((name, value));
         set("model", Node::from(&self.endpoint.model));
-        let thought = thinking::wanted(call, terms);
+        let thought = thinking::thinking_budget(call, terms);
         let budget =
             u64::from(thought.filter(|tokens| *tokens > 0).map_or(0, |tokens| tokens.max(LEAST_THOUGHT)));
         let limit = call.max_output_tokens.unwrap_or(DEFAULT_LIMIT);
@@ -73,11 +73,11 @@ impl Wire for Anthropic {
         let is_marked = is_worth_keeping(call) && terms.keeps(OptionalFeature::CacheMark);
         let instructions = Node::Json(call.instructions.json());
         let ends_prefix = is_marked && call.examples.is_empty();
-        set("system", if ends_prefix { marked(instructions) } else { instructions });
+        set("system", if ends_prefix { mark_cacheable(instructions) } else { instructions });
         let mut messages = messages(call);
         if let Some(example) = call.examples.last().filter(|_| is_marked) {
             let last = messages.get_mut(2 * call.examples.len() - 1);
-            media::set(last, "content", marked(Node::from(&example.answer)));
+            media::set(last, "content", mark_cacheable(Node::from(&example.answer)));
         }
         media::attach(&mut messages, 0, "content", call, PARTS);
         messages.extend(call.rounds.iter().flat_map(round));
@@ -121,7 +121,7 @@ impl Wire for Anthropic {
         Node::Object(body)
     }
 
-    fn thought(&self, tokens: u32, terms: &Terms) -> ThoughtOutcome {
+    fn thinking_outcome(&self, tokens: u32, terms: &Terms) -> ThoughtOutcome {
         match tokens {
             0 if !terms.keeps(OptionalFeature::ThinkingBudget) => ThoughtOutcome::Ignored,
             _ => thinking::budget_or_word(tokens, terms),
@@ -136,7 +136,7 @@ impl Wire for Anthropic {
         }
     }
 
-    fn sees(&self, category: Category) -> bool {
+    fn understands(&self, category: Category) -> bool {
         matches!(category, Category::Image | Category::Document)
     }
 
@@ -207,7 +207,7 @@ fn is_worth_keeping(call: &ModelCall) -> bool {
 }
 
 /// Marks the last text that is the same in every call. The service caches everything up to the mark, including tools.
-fn marked(text: Node<'_>) -> Node<'_> {
+fn mark_cacheable(text: Node<'_>) -> Node<'_> {
     let mark = Node::object([("type", "ephemeral".into())]);
     Node::List(vec![Node::object([("type", "text".into()), ("text", text), ("cache_control", mark)])])
 }
@@ -264,7 +264,7 @@ fn add_to_block(frame: &FrameValue<'_>, reading: &mut Reading) {
     let index = count(frame, "index");
     if let Some(json) = text_of(frame, "/delta/partial_json") {
         reading.thinks = true;
-        reading.calls.more(index, json);
+        reading.calls.append_arguments(index, json);
     }
     let place = usize::try_from(index).ok().and_then(|index| reading.parts.get_mut(index));
     let Some(block) = place.and_then(Value::as_object_mut) else { return };
@@ -310,10 +310,10 @@ fn counted_input(usage: &FrameValue<'_>) -> Result<Option<Usage>, UnreadableCoun
 /// taken for that of the answer.
 fn count_tokens(usage: Option<&FrameValue<'_>>, reading: &mut Reading) {
     let Some(usage) = usage.filter(|usage| usage.is_object()) else { return };
-    reading.usage = counted(usage, reading).ok().flatten();
+    reading.usage = read_usage(usage, reading).ok().flatten();
 }
 
-fn counted(usage: &FrameValue<'_>, reading: &Reading) -> Result<Option<Usage>, UnreadableCount> {
+fn read_usage(usage: &FrameValue<'_>, reading: &Reading) -> Result<Option<Usage>, UnreadableCount> {
     let here = counted_input(usage)?;
     let input = here.filter(|count| count.input_tokens > 0).or(reading.counted_input).or(here);
     let (Some(input), Some(output_tokens)) = (input, token_count(usage, "output_tokens")?) else {
@@ -337,6 +337,6 @@ fn stop(place: &FrameValue<'_>, reading: &mut Reading) -> Result<(), Complaint> 
         "pause_turn" => Err(Complaint::stop("the model stopped: pause_turn".to_owned())),
         _ => Ok(Finish::Complete),
     };
-    reading.stopped(reason.map(finish).transpose()?);
+    reading.record_stop(reason.map(finish).transpose()?);
     Ok(())
 }

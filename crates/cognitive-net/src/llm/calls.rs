@@ -108,7 +108,7 @@ impl Calls {
     }
 
     /// Adds arguments to a call that has begun. Blocks of other types with this index are ignored.
-    pub(crate) fn more(&mut self, index: u64, arguments: &str) {
+    pub(crate) fn append_arguments(&mut self, index: u64, arguments: &str) {
         if self.slots.iter().any(|slot| slot.index == index) {
             self.piece(index, "", "", arguments);
         } else {
@@ -117,7 +117,7 @@ impl Calls {
     }
 
     /// Adds a complete call of a service that does not number calls. Returns the call if it is stored.
-    pub(crate) fn whole(
+    pub(crate) fn add_complete(
         &mut self,
         id: &str,
         name: &str,
@@ -152,7 +152,7 @@ impl Calls {
     }
 
     /// Returns the number of calls that are not stored.
-    pub(crate) fn not_kept(&self) -> u64 {
+    pub(crate) fn dropped_count(&self) -> u64 {
         self.more
     }
 
@@ -245,12 +245,12 @@ mod tests {
                 calls.piece(number, &format!("id{index}"), "name", "{");
                 calls.piece(number, "", "", "}");
             }
-            assert_eq!((calls.iter().count(), calls.not_kept()), (MAX_CALLS + 1, 99_983));
+            assert_eq!((calls.iter().count(), calls.dropped_count()), (MAX_CALLS + 1, 99_983));
             assert!(calls.iter().all(|call| call.arguments == "{}" && !call.too_long));
         }
         let mut calls = Calls::default();
-        let kept = (0..40).filter(|_| calls.whole("", "name", None).is_some()).count();
-        assert_eq!((kept, calls.not_kept()), (MAX_CALLS + 1, 23), "a service without numbers and ids");
+        let kept = (0..40).filter(|_| calls.add_complete("", "name", None).is_some()).count();
+        assert_eq!((kept, calls.dropped_count()), (MAX_CALLS + 1, 23), "a service without numbers and ids");
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
         let found: Vec<(&str, &str, bool)> =
             calls.iter().map(|call| (call.id.as_str(), call.arguments.as_str(), call.too_long)).collect();
         assert_eq!(found, [("a", "{}", false), ("b", "{}", true), ("c", "{}", false), ("e", "{}", true)]);
-        assert_eq!(calls.not_kept(), 1, "an id that nobody would send back");
+        assert_eq!(calls.dropped_count(), 1, "an id that nobody would send back");
         assert!(calls.kept < 2_000 && calls.bytes() > 3_000_000);
     }
 }

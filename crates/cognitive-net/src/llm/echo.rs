@@ -24,12 +24,12 @@ impl<'a> Echo<'a> {
     /// Forwards a piece without the key, and withholds an end that may be the start of the key.
     pub(crate) fn pass(&mut self, text: &str, mut on: impl FnMut(&str)) {
         let Some(key) = self.key else { return on(text) };
-        if self.held.is_empty() && !holds(text, key) && begun(text, key) == 0 {
+        if self.held.is_empty() && !holds(text, key) && partial_key_length(text, key) == 0 {
             return on(text);
         }
         self.held.push_str(text);
-        let whole = without(&std::mem::take(&mut self.held), key);
-        let (sure, open) = whole.split_at(whole.len() - begun(&whole, key));
+        let whole = redact_key(&std::mem::take(&mut self.held), key);
+        let (sure, open) = whole.split_at(whole.len() - partial_key_length(&whole, key));
         open.clone_into(&mut self.held);
         if !sure.is_empty() {
             on(sure);
@@ -50,12 +50,12 @@ fn holds(text: &str, key: &str) -> bool {
     text.len() >= key.len() && memmem::find(text.as_bytes(), key.as_bytes()).is_some()
 }
 
-fn without(text: &str, key: &str) -> String {
+fn redact_key(text: &str, key: &str) -> String {
     text.replace(key, GONE)
 }
 
 /// Returns how many bytes at the end of a text are the start of the key.
-fn begun(text: &str, key: &str) -> usize {
+fn partial_key_length(text: &str, key: &str) -> usize {
     let (text, key) = (text.as_bytes(), key.as_bytes());
     let from = text.len().saturating_sub(key.len().saturating_sub(1));
     let tail = text.get(from..).unwrap_or_default();

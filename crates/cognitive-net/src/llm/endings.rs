@@ -29,7 +29,7 @@ pub(crate) fn ending(complaint: &Complaint, reporter: Reporter<'_>) -> Option<Fi
 
 /// Returns the fault for a document that is not an answer: an unmarked error, or something else.
 pub(crate) fn no_answer(document: &str, reporter: Reporter<'_>) -> Fault {
-    let complaint = Complaint::of_body(document.as_bytes());
+    let complaint = Complaint::from_body(document.as_bytes());
     if complaint.status.is_some() {
         return reporter.frame(complaint);
     }
@@ -39,7 +39,11 @@ pub(crate) fn no_answer(document: &str, reporter: Reporter<'_>) -> Fault {
 /// Returns the fault for a frame that is not JSON: truncated, or something else.
 pub(crate) fn not_json(error: &serde_json::Error, reporter: Reporter<'_>) -> Fault {
     if error.is_eof() {
-        return reporter.interrupted("its JSON ended early", FailureKind::Network, RetryDecision::Later);
+        return reporter.interruption_fault(
+            "its JSON ended early",
+            FailureKind::Network,
+            RetryDecision::Later,
+        );
     }
     reporter.unreadable("something that is not JSON; check the address")
 }
@@ -51,9 +55,11 @@ pub(crate) fn unreadable(why: Unreadable, reporter: Reporter<'_>) -> Fault {
         Unreadable::Packed => {
             reporter.unreadable("a compressed body (gzip or the like), which was not requested")
         }
-        Unreadable::TooLong => {
-            reporter.interrupted("an event that is too large", FailureKind::Malformed, RetryDecision::Never)
-        }
+        Unreadable::TooLong => reporter.interruption_fault(
+            "an event that is too large",
+            FailureKind::Malformed,
+            RetryDecision::Never,
+        ),
     }
 }
 
@@ -66,5 +72,5 @@ pub(crate) fn too_long(excess: Excess, reporter: Reporter<'_>) -> Fault {
             format!("it contains almost no text: {} MiB for {said} bytes of answer", wire / MIB)
         }
     };
-    reporter.interrupted(&why, FailureKind::Malformed, RetryDecision::Never)
+    reporter.interruption_fault(&why, FailureKind::Malformed, RetryDecision::Never)
 }

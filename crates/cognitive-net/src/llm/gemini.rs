@@ -56,7 +56,7 @@ impl Gemini {
         if let Some(limit) = thinking::limit(call, terms) {
             set("maxOutputTokens", limit.into());
         }
-        if let Some(tokens) = thinking::wanted(call, terms) {
+        if let Some(tokens) = thinking::thinking_budget(call, terms) {
             let how = if terms.keeps(OptionalFeature::ThinkingBudget) {
                 ("thinkingBudget", u64::from(tokens).into())
             } else {
@@ -87,7 +87,7 @@ impl Wire for Gemini {
         &[Bind::Schema, Bind::Json, Bind::Prompt]
     }
 
-    fn without(&self) -> &'static [OptionalFeature] {
+    fn unsupported_features(&self) -> &'static [OptionalFeature] {
         &[OptionalFeature::StreamUsage, OptionalFeature::OldTokenName, OptionalFeature::TokenLimit]
     }
 
@@ -112,7 +112,7 @@ impl Wire for Gemini {
         Node::Object(body)
     }
 
-    fn thought(&self, tokens: u32, terms: &Terms) -> ThoughtOutcome {
+    fn thinking_outcome(&self, tokens: u32, terms: &Terms) -> ThoughtOutcome {
         thinking::budget_or_word(tokens, terms)
     }
 
@@ -134,7 +134,7 @@ impl Wire for Gemini {
         category == Category::Image && media::draws(&self.endpoint.model)
     }
 
-    fn sees(&self, _: Category) -> bool {
+    fn understands(&self, _: Category) -> bool {
         true
     }
 
@@ -146,7 +146,7 @@ impl Wire for Gemini {
     ) -> Result<(), Complaint> {
         reading.name_model(frame.get("modelVersion"));
         if let Some(usage) = frame.get("usageMetadata").filter(|usage| usage.is_object()) {
-            reading.usage = counted(usage).ok().flatten();
+            reading.usage = read_usage(usage).ok().flatten();
         }
         if let Some(reason) =
             text_of(frame, "/promptFeedback/blockReason").filter(|reason| !is_silent(reason))
@@ -166,7 +166,7 @@ impl Wire for Gemini {
             if let Some(call) = part.get("functionCall") {
                 let id = text_of(call, "/id").unwrap_or_default();
                 let name = text_of(call, "/name").unwrap_or_default();
-                let Some(kept) = reading.calls().whole(id, name, call.get("args")) else { continue };
+                let Some(kept) = reading.calls().add_complete(id, name, call.get("args")) else { continue };
                 is_too_long = kept.too_long;
             }
             // The part includes its signature, which the service requires in the next request.
@@ -182,11 +182,11 @@ impl Wire for Gemini {
         if reason == Some(UNEXPECTED_CALL) && !reading.keeps_parts {
             // No tools were offered, so only the name of the call is reported; the service does not return the call
             // itself.
-            reading.calls().whole("", &called(candidate), None);
-            reading.stopped(Some(Finish::Complete));
+            reading.calls().add_complete("", &called_name(candidate), None);
+            reading.record_stop(Some(Finish::Complete));
             return Ok(());
         }
-        reading.stopped(reason.map(|reason| finish(reason, candidate)).transpose()?);
+        reading.record_stop(reason.map(|reason| finish(reason, candidate)).transpose()?);
         Ok(())
     }
 
@@ -201,7 +201,7 @@ impl Wire for Gemini {
 }
 
 /// Reads the token counts. The service leaves out counts of zero, and the total then tells them from unknown ones.
-fn counted(usage: &FrameValue<'_>) -> Result<Option<Usage>, UnreadableCount> {
+fn read_usage(usage: &FrameValue<'_>) -> Result<Option<Usage>, UnreadableCount> {
     let tokens = |name: &str| token_count(usage, name);
     let Some(read) = tokens("promptTokenCount")? else { return Ok(None) };
     let thoughts = tokens("thoughtsTokenCount")?;
@@ -293,7 +293,7 @@ fn is_silent(reason: &str) -> bool {
 
 /// Returns the name of a call that was not offered, as far as the service reports it: its message ends with the call
 /// as code.
-fn called(candidate: &FrameValue<'_>) -> String {
+fn called_name(candidate: &FrameValue<'_>) -> String {
     let message = text_of(candidate, "/finishMessage").unwrap_or_default();
     let (_, call) = message.rsplit_once(": ").unwrap_or(("", message));
     let code = call.split_once('(').map_or(call, |(function, _)| function).trim();
@@ -308,9 +308,9 @@ fn finish(reason: &str, candidate: &FrameValue<'_>) -> Result<Finish, Complaint>
     match reason {
         "STOP" => Ok(Finish::Complete),
         "MAX_TOKENS" => Ok(Finish::CutOff),
-        "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "SPII" | "MODEL_ARMOR" => Ok(refused(reason, why)),
+        "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "SPII" | "MODEL_ARMOR" => Ok(refusal_finish(reason, why)),
         _ if ["SAFETY", "PROHIBITED", "RECITATION", "BLOCK"].iter().any(|word| reason.contains(word)) => {
-            Ok(refused(reason, why))
+            Ok(refusal_finish(reason, why))
         }
         // `OTHER`, `MALFORMED_FUNCTION_CALL` and future reasons: the generation was aborted, so the text may be
         // incomplete.
@@ -324,6 +324,6 @@ fn finish(reason: &str, candidate: &FrameValue<'_>) -> Result<Finish, Complaint>
     }
 }
 
-fn refused(reason: &str, why: Option<&str>) -> Finish {
+fn refusal_finish(reason: &str, why: Option<&str>) -> Finish {
     Finish::Refused(why.map_or_else(|| format!("the answer was stopped: {reason}"), str::to_owned))
 }

@@ -33,7 +33,7 @@ impl Measure {
     }
 
     /// Counts received bytes.
-    pub(crate) fn came(&mut self, bytes: usize) {
+    pub(crate) fn count_received(&mut self, bytes: usize) {
         self.wire = self.wire.saturating_add(bytes);
     }
 
@@ -56,7 +56,7 @@ mod tests {
 
     fn check(wire: usize, said: usize, is_document: bool) -> Result<(), Excess> {
         let mut measure = Measure::new(1_000_000);
-        measure.came(wire);
+        measure.count_received(wire);
         measure.check(said, is_document)
     }
 

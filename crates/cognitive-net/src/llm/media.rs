@@ -110,7 +110,7 @@ pub(crate) fn typed_text(text: Node<'_>) -> Node<'_> {
 
 /// Accepts images up to `largest` bytes and `longest_side`, above which the service would scale them down itself.
 pub(crate) fn images(types: &'static [MediaType], longest_side: u32, largest: u64) -> AcceptedForm {
-    AcceptedForm::from_types(types).sized(longest_side).up_to(largest)
+    AcceptedForm::from_types(types).with_longest_side(longest_side).up_to(largest)
 }
 
 /// Accepts PDF up to this many megabytes.

@@ -60,7 +60,7 @@ pub(crate) trait Wire: Send + Sync {
     fn ladder(&self) -> &'static [Bind];
 
     /// Returns the features that are never sent, because the service does not support them.
-    fn without(&self) -> &'static [OptionalFeature];
+    fn unsupported_features(&self) -> &'static [OptionalFeature];
 
     /// Returns the model and the URLs.
     fn endpoint(&self) -> &Endpoint;
@@ -74,13 +74,13 @@ pub(crate) trait Wire: Send + Sync {
     fn body<'a>(&'a self, call: &'a ModelCall, terms: &Terms, schema: Option<&'a str>) -> Node<'a>;
 
     /// Returns the outcome of a thinking budget of `tokens` under terms that keep it.
-    fn thought(&self, tokens: u32, terms: &Terms) -> ThoughtOutcome;
+    fn thinking_outcome(&self, tokens: u32, terms: &Terms) -> ThoughtOutcome;
 
     /// Returns the accepted form of a media category; `None` if the API cannot carry it.
     fn form(&self, category: Category) -> Option<AcceptedForm>;
 
     /// Returns whether its model is assumed to understand a media category. The configuration can override this.
-    fn sees(&self, category: Category) -> bool;
+    fn understands(&self, category: Category) -> bool;
 
     /// Returns whether the model can add such media to its text.
     fn makes(&self, _: Category) -> bool {
@@ -97,7 +97,7 @@ pub(crate) trait Wire: Send + Sync {
     ) -> Result<(), Complaint>;
 
     /// Returns the bindings that are known not to work together with tools. Others are found at run time.
-    fn without_beside_tools(&self) -> &'static [Bind] {
+    fn unsupported_with_tools(&self) -> &'static [Bind] {
         &[]
     }
 
@@ -168,7 +168,7 @@ impl Reading {
     }
 
     /// Records the reason for the end. A document without a reason has ended too, because no more can follow.
-    pub(crate) fn stopped(&mut self, reason: Option<Finish>) {
+    pub(crate) fn record_stop(&mut self, reason: Option<Finish>) {
         self.finish = reason.or_else(|| self.finish.take()).or(self.is_document.then_some(Finish::Complete));
     }
 
@@ -186,7 +186,7 @@ impl Reading {
 
     /// Returns the number of bytes of model output. In addition to `text` bytes, it counts thoughts, calls, the
     /// refusal and media.
-    pub(crate) fn said(&self, text: usize) -> usize {
+    pub(crate) fn output_bytes(&self, text: usize) -> usize {
         let drawn = self.media.iter().map(|medium| medium.base64.len());
         let rest = [self.thought, self.calls.bytes(), self.refusal.len()].into_iter().chain(drawn);
         rest.fold(text, usize::saturating_add)

@@ -43,7 +43,7 @@ impl Wire for Ollama {
         &[Bind::Schema, Bind::Json, Bind::Prompt]
     }
 
-    fn without(&self) -> &'static [OptionalFeature] {
+    fn unsupported_features(&self) -> &'static [OptionalFeature] {
         &[
             OptionalFeature::StreamUsage,
             OptionalFeature::OldTokenName,
@@ -53,7 +53,7 @@ impl Wire for Ollama {
     }
 
     /// Its grammar blocks tool calls, and Ollama does not report this.
-    fn without_beside_tools(&self) -> &'static [Bind] {
+    fn unsupported_with_tools(&self) -> &'static [Bind] {
         &[Bind::Schema, Bind::Json]
     }
 
@@ -83,7 +83,7 @@ impl Wire for Ollama {
             (Bind::Json, _) => body.push(("format", "json".into())),
             (Bind::Schema, None) | (Bind::Prompt, _) => {}
         }
-        if let Some(tokens) = thinking::wanted(call, terms) {
+        if let Some(tokens) = thinking::thinking_budget(call, terms) {
             body.push(("think", (tokens > 0).into()));
         }
         if offers(call) && terms.keeps(OptionalFeature::Tools) {
@@ -93,17 +93,18 @@ impl Wire for Ollama {
     }
 
     /// Returns the outcome; the API has a switch but no budget.
-    fn thought(&self, tokens: u32, _: &Terms) -> ThoughtOutcome {
+    fn thinking_outcome(&self, tokens: u32, _: &Terms) -> ThoughtOutcome {
         if tokens == 0 { ThoughtOutcome::Off } else { ThoughtOutcome::Effort }
     }
 
     fn form(&self, category: Category) -> Option<AcceptedForm> {
         // Some of its engines read no other types.
         let types = &[MediaType::Jpeg, MediaType::Png];
-        (category == Category::Image).then(|| AcceptedForm::from_types(types).sized(MAX_SIDE_LENGTH))
+        (category == Category::Image)
+            .then(|| AcceptedForm::from_types(types).with_longest_side(MAX_SIDE_LENGTH))
     }
 
-    fn sees(&self, category: Category) -> bool {
+    fn understands(&self, category: Category) -> bool {
         category == Category::Image
     }
 
@@ -118,7 +119,7 @@ impl Wire for Ollama {
         for call in at(frame, "/message/tool_calls").into_iter().flat_map(FrameValue::as_list) {
             let name = text_of(call, "/function/name").unwrap_or_default();
             let id = text_of(call, "/id").unwrap_or_default();
-            reading.calls().whole(id, name, at(call, "/function/arguments"));
+            reading.calls().add_complete(id, name, at(call, "/function/arguments"));
         }
         // A document cannot continue, whatever its `done` member is.
         let is_over = reading.is_document && frame.get("message").is_some_and(FrameValue::is_object);
@@ -130,7 +131,7 @@ impl Wire for Ollama {
             Some("length") => Finish::CutOff,
             _ => Finish::Complete,
         });
-        reading.usage = counted(frame).ok().flatten();
+        reading.usage = read_usage(frame).ok().flatten();
         Ok(())
     }
 
@@ -151,7 +152,7 @@ impl Wire for Ollama {
 }
 
 /// Reads the token counts. The server leaves out the input count if the whole prompt was in its cache.
-fn counted(frame: &FrameValue<'_>) -> Result<Option<Usage>, UnreadableCount> {
+fn read_usage(frame: &FrameValue<'_>) -> Result<Option<Usage>, UnreadableCount> {
     let read = token_count(frame, "prompt_eval_count")?.unwrap_or(0);
     Ok(token_count(frame, "eval_count")?.map(|written| Usage::new(read, written)))
 }

@@ -102,11 +102,11 @@ impl Wire for OpenAi {
         self.dialect.ladder
     }
 
-    fn without(&self) -> &'static [OptionalFeature] {
+    fn unsupported_features(&self) -> &'static [OptionalFeature] {
         self.dialect.without
     }
 
-    fn without_beside_tools(&self) -> &'static [Bind] {
+    fn unsupported_with_tools(&self) -> &'static [Bind] {
         self.dialect.alone
     }
 
@@ -138,7 +138,7 @@ impl Wire for OpenAi {
             let old = terms.keeps(OptionalFeature::OldTokenName);
             set(if old { "max_tokens" } else { "max_completion_tokens" }, limit.into());
         }
-        if let Some(tokens) = thinking::wanted(call, terms) {
+        if let Some(tokens) = thinking::thinking_budget(call, terms) {
             for (name, value) in self.dialect.thinking.members(tokens) {
                 set(name, value.into());
             }
@@ -158,7 +158,7 @@ impl Wire for OpenAi {
         Node::Object(body)
     }
 
-    fn thought(&self, tokens: u32, _: &Terms) -> ThoughtOutcome {
+    fn thinking_outcome(&self, tokens: u32, _: &Terms) -> ThoughtOutcome {
         self.dialect.thinking.outcome(tokens)
     }
 
@@ -170,7 +170,7 @@ impl Wire for OpenAi {
         category == Category::Image && media::draws(&self.endpoint.model)
     }
 
-    fn sees(&self, category: Category) -> bool {
+    fn understands(&self, category: Category) -> bool {
         // Audio models are recognised by their name.
         let listens = category == Category::Audio && self.endpoint.model.contains("audio");
         listens || self.dialect.sees.contains(&category)
@@ -186,7 +186,7 @@ impl Wire for OpenAi {
         // Groq reports streamed counts in a separate member.
         let usage = frame.get("usage").or_else(|| frame.get("x_groq")?.get("usage"));
         if let Some(counts) = usage.filter(|usage| usage.is_object()) {
-            reading.usage = counted(counts).ok().flatten();
+            reading.usage = read_usage(counts).ok().flatten();
         }
         let Some(choice) = first_candidate(frame, "choices") else { return Ok(()) };
         // Some services send the accumulated text next to each delta, or an empty delta next to a whole answer.
@@ -205,7 +205,7 @@ impl Wire for OpenAi {
             };
             reading.thinks |= thought.is_some();
             reading.thought = reading.thought.saturating_add(thought.unwrap_or_default());
-            text(if pieces.is_some() { &piece } else { news(&piece, &mut reading.sum) });
+            text(if pieces.is_some() { &piece } else { new_part(&piece, &mut reading.sum) });
             reading.refusal.push_str(&refusal);
             reading.refusal.push_str(said.get("refusal").and_then(FrameValue::as_str).unwrap_or_default());
             read_calls(said, reading);
@@ -213,7 +213,7 @@ impl Wire for OpenAi {
         }
         let reason =
             choice.get("finish_reason").and_then(FrameValue::as_str).filter(|reason| !reason.is_empty());
-        reading.stopped(reason.map(finish).transpose()?);
+        reading.record_stop(reason.map(finish).transpose()?);
         Ok(())
     }
 
@@ -276,7 +276,7 @@ fn read_content(content: Option<&FrameValue<'_>>, text: &mut String, refusal: &m
 }
 
 /// Returns the new part of a message, if every message repeats the text before it.
-fn news<'m>(message: &'m str, so_far: &mut String) -> &'m str {
+fn new_part<'m>(message: &'m str, so_far: &mut String) -> &'m str {
     let new = message.strip_prefix(so_far.as_str()).unwrap_or(message);
     so_far.push_str(new);
     new
@@ -340,7 +340,7 @@ fn finish(reason: &str) -> Result<Finish, Complaint> {
 }
 
 /// Reads the token counts. Some gateways return them under the names of the upstream service, and some only the total.
-pub(crate) fn counted(counts: &FrameValue<'_>) -> Result<Option<Usage>, UnreadableCount> {
+pub(crate) fn read_usage(counts: &FrameValue<'_>) -> Result<Option<Usage>, UnreadableCount> {
     let tokens = |name: &str, other: &str| {
         let (one, other) = (token_count(counts, name)?, token_count(counts, other)?);
         Ok::<_, UnreadableCount>(one.max(other))
@@ -353,13 +353,13 @@ pub(crate) fn counted(counts: &FrameValue<'_>) -> Result<Option<Usage>, Unreadab
     let details = ["completion_tokens_details", "output_tokens_details"];
     let details = details.iter().find_map(|name| counts.get(*name));
     let thoughts = details.map_or(0, |details| count(details, "reasoning_tokens"));
-    let (hits, fills) = cached(counts);
+    let (hits, fills) = cached_tokens(counts);
     let usage = |written| Usage::new(read, written).with_thoughts(thoughts).with_cache(hits, fills);
     Ok(written.map(usage))
 }
 
 /// Returns the number of input tokens read from and written to the service's cache, under any of its member names.
-fn cached(counts: &FrameValue<'_>) -> (u64, u64) {
+fn cached_tokens(counts: &FrameValue<'_>) -> (u64, u64) {
     let details = ["prompt_tokens_details", "input_tokens_details"];
     let details = || details.iter().filter_map(|name| counts.get(*name));
     let most = |name: &str| details().map(|details| count(details, name)).max().unwrap_or(0);

@@ -106,7 +106,7 @@ impl Provider for Remote {
     fn takes(&self, category: Category) -> Option<AcceptedForm> {
         let taken = match &self.media {
             Some(named) => named.contains(&category),
-            None => self.wire.sees(category),
+            None => self.wire.understands(category),
         };
         self.wire.form(category).filter(|_| taken)
     }
@@ -123,7 +123,7 @@ impl Provider for Remote {
         Some(made.clone())
     }
 
-    fn rendered(&self, call: &ModelCall) -> Option<RenderedRequest> {
+    fn render_request(&self, call: &ModelCall) -> Option<RenderedRequest> {
         let terms = self.memory.terms(call);
         let text = self.body(call, &terms).into_text()?;
         let variable = Kind::parse(self.name).and_then(Kind::key_variable).unwrap_or("KEY");
@@ -139,12 +139,12 @@ impl Provider for Remote {
         Some(RenderedRequest {
             method: Method::POST.to_string(),
             url: self.redactor.clean(&bare_url(self.wire.endpoint().calls.as_str())),
-            headers: self.calls.headers_of_its_own().map(shown).collect(),
+            headers: self.calls.application_headers().map(shown).collect(),
             body: serde_json::from_str(&text).ok()?,
         })
     }
 
-    fn stays_here(&self) -> bool {
+    fn is_local(&self) -> bool {
         is_loopback(&self.wire.endpoint().calls)
     }
 
@@ -163,7 +163,7 @@ impl Remote {
         if !media::are_sound(call) {
             return Err(ProviderError::Unexpected("a media item is not base64".to_owned()));
         }
-        let deadline = after(call.timeout);
+        let deadline = deadline_after(call.timeout);
         let mut terms = self.memory.terms(call);
         let said = offers(call).then(String::new);
         let mut feed = Feed::new(sink, said, Echo::new(self.redactor.key()));
@@ -183,7 +183,8 @@ impl Remote {
                 Err(fault) if feed.begun => return Err(fault.after_text()),
                 Err(fault) => fault,
             };
-            if let Some(less) = self.less(&terms, &fault, call).filter(|_| concessions < CONCESSIONS) {
+            if let Some(less) = self.reduced_terms(&terms, &fault, call).filter(|_| concessions < CONCESSIONS)
+            {
                 terms = less;
                 concessions += 1;
                 feed.sink.before_retry().await?;
@@ -200,7 +201,7 @@ impl Remote {
     }
 
     /// Returns the terms for the next attempt, if the service refused the current ones.
-    fn less(&self, terms: &Terms, fault: &Fault, call: &ModelCall) -> Option<Terms> {
+    fn reduced_terms(&self, terms: &Terms, fault: &Fault, call: &ModelCall) -> Option<Terms> {
         let about_the_request = match fault.error {
             ProviderError::Rejected(_) => true,
             // Some servers answer 500 to a schema that they cannot convert to a grammar.
@@ -235,7 +236,7 @@ impl Remote {
         // An image, and an answer that is not streamed, arrive in one piece, when they are complete.
         let is_whole = call.wants_media || !terms.keeps(OptionalFeature::Stream);
         let first = if is_whole { call.timeout } else { FIRST_TOKEN.max(call.timeout / 2) };
-        let first = after(first).min(deadline);
+        let first = deadline_after(first).min(deadline);
         let sent = timeout_at(first, self.send(call, terms)).await.map_err(|_| too_late())?;
         let answer = sent.map_err(|trouble| reporter.transport(&trouble))?;
         let status = answer.status();
@@ -244,7 +245,7 @@ impl Remote {
             let told = self.refused_or_failed(answer, terms, feed, reporter);
             return timeout_at(deadline, told).await.unwrap_or_else(|_| Err(too_late()));
         }
-        feed.sink.bound(terms.bind.decode());
+        feed.sink.decode_mode(terms.bind.decode());
         let mut reading = Reading { keeps_parts: feed.said.is_some(), ..Reading::default() };
         let read = self.read(&mut reading, answer, first, deadline, feed, reporter).await;
         feed.end_text();
@@ -255,7 +256,7 @@ impl Remote {
         read?;
         if !reading.is_finished() {
             let why = "it ended without its final event";
-            return Err(reporter.interrupted(why, FailureKind::Network, RetryDecision::Later));
+            return Err(reporter.interruption_fault(why, FailureKind::Network, RetryDecision::Later));
         }
         Ok(self.whole_end(call, terms, reading, feed))
     }
@@ -265,15 +266,15 @@ impl Remote {
         let mut end = self.end(&reading, terms.bind);
         end.media = std::mem::take(&mut reading.media);
         end.thinking = call.thinking.map(|tokens| {
-            if thinking::wanted(call, terms) == Some(tokens) {
-                self.wire.thought(tokens, terms)
+            if thinking::thinking_budget(call, terms) == Some(tokens) {
+                self.wire.thinking_outcome(tokens, terms)
             } else {
                 ThoughtOutcome::Ignored
             }
         });
         end.without_tools = offers(call) && !terms.keeps(OptionalFeature::Tools);
         end.tool_calls = reading.calls.iter().cloned().collect();
-        end.more_calls = reading.calls.not_kept();
+        end.more_calls = reading.calls.dropped_count();
         if let Some(said) = feed.said.as_ref().filter(|_| !reading.calls.is_empty()) {
             end.turn = self.wire.turn(&reading, said);
         }
@@ -302,7 +303,7 @@ impl Remote {
         };
         feed.report(terms.bind, started, &outcome);
         outcome.map_err(|fault| {
-            let less = self.less(terms, &fault, call);
+            let less = self.reduced_terms(terms, &fault, call);
             (fault, less)
         })
     }
@@ -315,7 +316,7 @@ impl Remote {
         feed: &mut Feed<'_>,
         reporter: Reporter<'_>,
     ) -> Result<ModelEnd, Fault> {
-        feed.sink.bound(terms.bind.decode());
+        feed.sink.decode_mode(terms.bind.decode());
         let mut reading =
             Reading { keeps_parts: feed.said.is_some(), is_document: true, ..Reading::default() };
         let read = self.frame(body, &mut reading, feed, reporter);
@@ -358,7 +359,7 @@ impl Remote {
     ) -> Result<ModelEnd, Fault> {
         let status = answer.status().as_u16();
         if answer.status().is_redirection() {
-            return Err(reporter.moved(status, location(answer.headers())));
+            return Err(reporter.redirect_fault(status, location(answer.headers())));
         }
         let asked = retry_after(answer.headers(), SystemTime::now());
         let fault = reporter.status(status, asked, &answer.beginning().await);
@@ -376,7 +377,7 @@ impl Remote {
         let about_the_answer = matches!(status, 400 | 403 | 422);
         let complaint = fault.complaint.as_deref().filter(|_| about_the_answer);
         if complaint.is_some_and(|complaint| complaint.reply.is_some()) {
-            feed.sink.bound(terms.bind.decode());
+            feed.sink.decode_mode(terms.bind.decode());
         }
         let Some(finish) = complaint.and_then(|complaint| feed.ending(complaint, reporter)) else {
             return Err(self.with_other_api(status, fault));
@@ -398,7 +399,7 @@ impl Remote {
             let is_meant = is_unknown && path.ends_with(OpenAiApi::Responses.path());
             is_meant.then_some("Set `api: chat`, or `--api chat`, if the service has only that API")
         };
-        if remedy.is_some() { fault.cured_by(remedy) } else { fault }
+        if remedy.is_some() { fault.with_remedy(remedy) } else { fault }
     }
 
     /// Reads an answer until the service reports its end or the body ends. The model must begin before `first`.
@@ -431,7 +432,7 @@ impl Remote {
                 return Ok(());
             }
             let mut rest = piece.as_deref().unwrap_or_default();
-            measure.came(rest.len());
+            measure.count_received(rest.len());
             while let Some(frame) = frames.next(&mut rest).map_err(unreadable)? {
                 self.frame(&frame, reading, feed, reporter)?;
                 read_at_once += 1;
@@ -440,7 +441,7 @@ impl Remote {
                     tokio::task::yield_now().await;
                 }
             }
-            let said = reading.said(feed.length);
+            let said = reading.output_bytes(feed.length);
             measure.check(said, frames.is_document()).map_err(|excess| too_long(excess, reporter))?;
             if piece.is_none() {
                 reading.is_document = frames.is_document();
@@ -480,7 +481,7 @@ impl Remote {
         let value = match serde_json::from_str(frame) {
             Ok(value) => value,
             Err(error) => {
-                mended = surrogates::mended(frame).ok_or_else(|| not_json(&error, reporter))?;
+                mended = surrogates::repair_frame(frame).ok_or_else(|| not_json(&error, reporter))?;
                 let value = serde_json::from_str(&mended).map_err(|_| not_json(&error, reporter))?;
                 feed.seam.get_or_insert_default();
                 reading.has_halves = true;
@@ -501,7 +502,7 @@ impl Remote {
             reading.thought = reading.thought.saturating_add(thought);
             let read = self.wire.read(value, reading, &mut |text| feed.text(text));
             reading.has_failed |= read.is_err();
-            match Complaint::of_frame(value).map_or(read, Err) {
+            match Complaint::from_frame(value).map_or(read, Err) {
                 Ok(()) => {}
                 Err(complaint) => match feed.ending(&complaint, reporter) {
                     Some(finish) => reading.finish = Some(finish),
@@ -544,7 +545,7 @@ pub(crate) fn location(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Returns the moment when a duration that starts now has elapsed.
-fn after(time: Duration) -> Instant {
+fn deadline_after(time: Duration) -> Instant {
     // A duration beyond the range of the clock is no limit; a day is used instead.
     let now = Instant::now();
     now.checked_add(time).unwrap_or_else(|| now + Duration::from_hours(24))

@@ -44,7 +44,7 @@ impl Segments {
     }
 
     /// Wraps a body that is already serialised.
-    pub(crate) fn of_bytes(bytes: Vec<u8>) -> Self {
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Self {
         Self::One(bytes.into())
     }
 

@@ -14,7 +14,7 @@ const FIRST_HALVES: std::ops::Range<u32> = 0xD800..0xDC00;
 const SECOND_HALVES: std::ops::Range<u32> = 0xDC00..0xE000;
 
 /// Returns the frame with a placeholder for each lone half; `None` if it has none.
-pub(crate) fn mended(frame: &str) -> Option<String> {
+pub(crate) fn repair_frame(frame: &str) -> Option<String> {
     let (mut text, mut rest, mut found) = (String::with_capacity(frame.len()), frame, false);
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at_checked(at)?;
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     fn read(frame: &str) -> Option<String> {
-        let Value::String(text) = serde_json::from_str(&mended(frame)?).unwrap() else { return None };
+        let Value::String(text) = serde_json::from_str(&repair_frame(frame)?).unwrap() else { return None };
         Some(text)
     }
 
@@ -135,7 +135,7 @@ mod tests {
         for whole in
             [r#""\ud83d\ude00""#, r#""\\ud83d""#, r#""\u00e9\n\"""#, r#""a\\\\ud83d\\""#, "\"\\", "\"é\\é\""]
         {
-            assert_eq!(mended(whole), None, "{whole}");
+            assert_eq!(repair_frame(whole), None, "{whole}");
         }
         for (alone, settled) in [
             (r#""a\ud83d""#, "a\u{fffd}"),

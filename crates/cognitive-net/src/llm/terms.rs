@@ -316,17 +316,17 @@ impl Memory {
     }
 
     /// Adds the bindings that the service refuses together with tools.
-    pub(crate) fn alone(self, bindings: &[Bind]) -> Self {
+    pub(crate) fn without_tools(self, bindings: &[Bind]) -> Self {
         self.known.lock().refused_beside_tools.extend(bindings);
         self
     }
 
     /// Returns the terms for a call: the strictest binding that is not known to fail.
     pub(crate) fn terms(&self, call: &ModelCall) -> Terms {
-        self.terms_beside(offers(call), call)
+        self.terms_with(offers(call), call)
     }
 
-    fn terms_beside(&self, tools: bool, call: &ModelCall) -> Terms {
+    fn terms_with(&self, tools: bool, call: &ModelCall) -> Terms {
         let schema = self.schema(call);
         let known = self.known.lock();
         let fits = |bind: Bind| match (bind, schema) {
@@ -362,7 +362,7 @@ impl Memory {
             return Some(next);
         }
         // A binding refused together with tools may work without them.
-        Some(Terms { without: next.without, ..self.terms_beside(false, call) })
+        Some(Terms { without: next.without, ..self.terms_with(false, call) })
     }
 
     /// Records terms that worked after others were refused.
@@ -408,7 +408,7 @@ mod tests {
     }
 
     fn complaint(text: &str) -> Complaint {
-        Complaint::of_body(json!({ "error": { "message": text } }).to_string().as_bytes())
+        Complaint::from_body(json!({ "error": { "message": text } }).to_string().as_bytes())
     }
 
     /// Returns the terms after each of these complaints.
@@ -527,7 +527,7 @@ mod tests {
 
     #[test]
     fn a_binding_that_would_keep_the_model_from_calling_is_used_for_the_last_answer() {
-        let memory = memory().alone(&[Bind::Schema, Bind::Json]);
+        let memory = memory().without_tools(&[Bind::Schema, Bind::Json]);
         let mut call = with_tools(Some(json!({})));
         assert_eq!(memory.terms(&call).bind, Bind::Prompt);
         call.answer_now = true;

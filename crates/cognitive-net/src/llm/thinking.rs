@@ -81,7 +81,7 @@ pub(crate) fn effort(tokens: u32) -> &'static str {
 }
 
 /// Returns the thinking budget under these terms, if thinking is set at all.
-pub(crate) fn wanted(call: &ModelCall, terms: &Terms) -> Option<u32> {
+pub(crate) fn thinking_budget(call: &ModelCall, terms: &Terms) -> Option<u32> {
     if terms.reasoning_is_off(call) {
         return Some(0);
     }
@@ -91,7 +91,7 @@ pub(crate) fn wanted(call: &ModelCall, terms: &Terms) -> Option<u32> {
 /// Returns the token limit for the thinking and the answer together, as services count them. `max_output_tokens` is
 /// the limit for the answer alone.
 pub(crate) fn limit(call: &ModelCall, terms: &Terms) -> Option<u64> {
-    let thought = wanted(call, terms).map_or(0, u64::from);
+    let thought = thinking_budget(call, terms).map_or(0, u64::from);
     call.max_output_tokens.map(|limit| limit.saturating_add(thought))
 }
 

@@ -67,16 +67,16 @@ impl fmt::Debug for Credentials {
 /// early.
 pub(crate) fn basic_header(user: &str, password: &Secret) -> Option<HeaderValue> {
     let both = Secret::new(format!("{user}:{}", password.reveal())).filter(|_| !user.contains(':'))?;
-    marked(&format!("Basic {}", STANDARD.encode(both.reveal())))
+    sensitive_header(&format!("Basic {}", STANDARD.encode(both.reveal())))
 }
 
 /// Returns the header for a token; `None` if no header can contain it.
 pub(crate) fn bearer_header(token: &Secret) -> Option<HeaderValue> {
-    marked(&format!("Bearer {}", token.reveal()))
+    sensitive_header(&format!("Bearer {}", token.reveal()))
 }
 
 /// Returns a header value marked sensitive, so that it is never printed.
-fn marked(text: &str) -> Option<HeaderValue> {
+fn sensitive_header(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
     Some(value)

@@ -85,10 +85,10 @@ pub fn docker_credentials(config_json: &str, host: &str) -> Result<DockerLogin, 
         unusable(&format!("invalid syntax at line {line}, column {column}"))
     })?;
     let server = if is_docker_hub(host) { DOCKER_HUB } else { host };
-    if let Some(name) = config.helpers.as_ref().and_then(|helpers| of_host(helpers, host)) {
+    if let Some(name) = config.helpers.as_ref().and_then(|helpers| host_entry(helpers, host)) {
         return helper(name, server);
     }
-    if let Some(Some(auth)) = config.auths.as_ref().and_then(|auths| of_host(auths, host)) {
+    if let Some(Some(auth)) = config.auths.as_ref().and_then(|auths| host_entry(auths, host)) {
         let found = auth.credentials()?;
         if let Some(found) = found {
             return Ok(DockerLogin::Credentials(found));
@@ -101,7 +101,7 @@ pub fn docker_credentials(config_json: &str, host: &str) -> Result<DockerLogin, 
 }
 
 /// Returns the entry of a host, under its exact name or another spelling used by tools.
-fn of_host<'a, T>(entries: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
+fn host_entry<'a, T>(entries: &'a BTreeMap<String, T>, host: &str) -> Option<&'a T> {
     entries
         .get(host)
         .or_else(|| entries.iter().find(|(key, _)| names_host(key, host)).map(|(_, entry)| entry))
@@ -144,10 +144,12 @@ impl DockerAuth {
             let (user, password) = text.split_once(':').ok_or_else(broken)?;
             // Old files have zero bytes after the password.
             let password = Secret::new(password.trim_matches('\0')).ok_or_else(broken)?;
-            return Ok(Some(named(user, password)));
+            return Ok(Some(login_credentials(user, password)));
         }
         let user = self.username.as_deref().unwrap_or_default();
-        Ok(secret(&self.password).filter(|_| !user.is_empty()).map(|password| named(user, password)))
+        Ok(secret(&self.password)
+            .filter(|_| !user.is_empty())
+            .map(|password| login_credentials(user, password)))
     }
 }
 
@@ -157,22 +159,22 @@ impl CredentialHelper {
         let broken = || {
             let message = format!("the credential helper printed no login: `{}`", self.program);
             Failure::new(ErrorCode::PermissionDenied, message)
-                .blaming(Blame::Operator)
+                .with_blame(Blame::Operator)
                 .suggest(format!("Log in again with `docker login {}`", self.server))
         };
         // The parser's error would quote the output.
         let answer: HelperAnswer = serde_json::from_str(stdout).map_err(|_| broken())?;
         let secret = answer.secret.as_ref().and_then(|secret| Secret::new(secret.as_str()));
-        Ok(named(&answer.username.unwrap_or_default(), secret.ok_or_else(broken)?))
+        Ok(login_credentials(&answer.username.unwrap_or_default(), secret.ok_or_else(broken)?))
     }
 }
 
-fn named(user: &str, secret: Secret) -> Credentials {
+fn login_credentials(user: &str, secret: Secret) -> Credentials {
     if user == TOKEN_USER { Credentials::identity(secret) } else { Credentials::basic(user, secret) }
 }
 
 fn unusable(why: &str) -> Failure {
-    Failure::misconfigured(format!("the login cannot be read from docker's configuration: {why}"))
+    Failure::config_fault(format!("the login cannot be read from docker's configuration: {why}"))
         .suggest("Log in again with `docker login HOST` or `podman login HOST`")
 }
 

@@ -35,7 +35,8 @@ impl FileFetcher {
     /// `http://files.internal:8080`. Fails if one of them is not an origin.
     pub fn new(trusted_origins: &[String]) -> Result<Self, Refusal> {
         let policy = Policy::default().with_any_port();
-        let policy = trusted_origins.iter().try_fold(policy, |policy, origin| policy.trusting(origin))?;
+        let policy =
+            trusted_origins.iter().try_fold(policy, |policy, origin| policy.with_trusted_origin(origin))?;
         Ok(Self { transfer: Transfer::new(GuardedClient::new(policy, Proxies::default())) })
     }
 

@@ -103,7 +103,7 @@ impl RegistryLogin {
                 header
             }
             (None, Some(LoginKind::Basic { user, password })) if wanted.contains(&AuthChallenge::Basic) => {
-                basic_header(user, password).ok_or_else(|| report.unsayable())?
+                basic_header(user, password).ok_or_else(|| report.invalid_credentials())?
             }
             _ => return Ok(None),
         };
@@ -118,7 +118,7 @@ impl RegistryLogin {
         transfer: &Transfer,
         report: &RegistryReport,
     ) -> Result<Secret, Failure> {
-        let refused = |setback: &Setback| report.setback_of("sends the login to", setback);
+        let refused = |setback: &Setback| report.setback_failure("sends the login to", setback);
         let realm = Url::parse(&place.realm).ok().filter(|_| place.realm.len() <= MAX_REALM);
         let nowhere = || report.nonsense("requires a token but names no address for it");
         // The guard decides whether the token server may be contacted, before anything is sent.
@@ -135,7 +135,7 @@ impl RegistryLogin {
                 realm.query_pairs_mut().extend_pairs(&wishes);
                 let mut request = WebRequest::new(Method::GET, realm);
                 if let Some(LoginKind::Basic { user, password }) = kind {
-                    let header = basic_header(user, password).ok_or_else(|| report.unsayable())?;
+                    let header = basic_header(user, password).ok_or_else(|| report.invalid_credentials())?;
                     request = request.with(AUTHORIZATION, header);
                 }
                 let bound = BodyBound::AtMost(MAX_TOKEN_ANSWER);
@@ -156,14 +156,14 @@ impl RegistryLogin {
 fn wishes(place: &TokenPlace, scope: &RegistryScope) -> Vec<(&'static str, String)> {
     let asked = place.scope.as_deref().filter(|asked| !asked.trim().is_empty());
     let own = format!("repository:{}:pull", scope.repository);
-    let scopes = asked.unwrap_or(&own).split_whitespace().map(|each| widened(each, scope.push));
+    let scopes = asked.unwrap_or(&own).split_whitespace().map(|each| with_push_access(each, scope.push));
     let service = place.service.iter().map(|service| ("service", service.clone()));
     service.chain(scopes.map(|scope| ("scope", scope))).collect()
 }
 
 /// Adds push access to the scope if the client will push. The first request of a push only reads, so its challenge
 /// asks for less than the push needs. Some registries then answer the push with 403 and no new challenge.
-fn widened(scope: &str, push: bool) -> String {
+fn with_push_access(scope: &str, push: bool) -> String {
     let actions = scope.rsplit_once(':').map_or("", |(_, actions)| actions);
     let may_push = actions.split(',').any(|action| matches!(action, "push" | "*"));
     let is_repository = scope.starts_with("repository:");
@@ -181,7 +181,7 @@ fn exchange(realm: Url, wishes: &[(&'static str, String)], token: &Secret) -> We
         .extend_pairs(wishes);
     let body = Bytes::from(form.query().unwrap_or_default().to_owned());
     let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
-    WebRequest::new(Method::POST, realm).with(CONTENT_TYPE, kind).carrying(body)
+    WebRequest::new(Method::POST, realm).with(CONTENT_TYPE, kind).with_body(body)
 }
 
 #[cfg(test)]
@@ -197,8 +197,8 @@ mod tests {
             ("repository:h:5000/a:pull", "repository:h:5000/a:pull,push"),
             ("registry:catalog:read", "registry:catalog:read"),
         ] {
-            assert_eq!(widened(scope, true), expected);
-            assert_eq!(widened(scope, false), scope);
+            assert_eq!(with_push_access(scope, true), expected);
+            assert_eq!(with_push_access(scope, false), scope);
         }
     }
 

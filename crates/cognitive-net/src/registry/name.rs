@@ -63,7 +63,7 @@ impl RegistryHost {
     }
 
     /// Returns the host as written by the user.
-    pub(crate) fn shown(&self) -> &str {
+    pub(crate) fn as_written(&self) -> &str {
         &self.shown
     }
 

@@ -70,7 +70,7 @@ pub(crate) enum SendMode {
 
 impl fmt::Debug for OciClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OciClient").field("host", &self.host.shown()).finish_non_exhaustive()
+        f.debug_struct("OciClient").field("host", &self.host.as_written()).finish_non_exhaustive()
     }
 }
 
@@ -81,14 +81,14 @@ impl OciClient {
     pub fn new(host: &str, credentials: Option<Credentials>, plain_http: bool) -> Result<Self, Failure> {
         let host = RegistryHost::parse(host, plain_http)?;
         // The user named this origin, so it may be anywhere. URLs that it names may not.
-        let policy = Policy::default().with_any_port().trusting(host.origin().as_str());
+        let policy = Policy::default().with_any_port().with_trusted_origin(host.origin().as_str());
         let guard = GuardedClient::new(policy.unwrap_or_default(), Proxies::default());
         Ok(Self { host, login: RegistryLogin::new(credentials), transfer: Transfer::new(guard) })
     }
 
     /// Creates a client for a registry that an index names and not the user: only over TLS and at a public address,
-    /// unless [`Self::trusting`] allows its origin.
-    pub fn named_by_others(host: &str, credentials: Option<Credentials>) -> Result<Self, Failure> {
+    /// unless [`Self::with_trusted_origin`] allows its origin.
+    pub fn for_indexed_host(host: &str, credentials: Option<Credentials>) -> Result<Self, Failure> {
         let host = host.strip_prefix("https://").unwrap_or(host);
         let host = RegistryHost::parse(&format!("https://{host}"), false)?;
         let guard = GuardedClient::new(Policy::default().with_any_port(), Proxies::default());
@@ -98,8 +98,8 @@ impl OciClient {
     /// Trusts another origin, such as the token server or the storage of an internal registry:
     /// `https://auth.internal`. Redirects to it are followed and credentials sent to it, although its address is not
     /// public. Fails if the text is not an origin.
-    pub fn trusting(mut self, origin: &str) -> Result<Self, Refusal> {
-        let policy = self.transfer.guard.policy().clone().trusting(origin)?;
+    pub fn with_trusted_origin(mut self, origin: &str) -> Result<Self, Refusal> {
+        let policy = self.transfer.guard.policy().clone().with_trusted_origin(origin)?;
         self.transfer.guard = self.transfer.guard.with_policy(policy);
         Ok(self)
     }
@@ -225,7 +225,7 @@ impl OciClient {
             }
             SendMode::Send => {
                 let answer = self.transfer.send(request).await;
-                answer.map_err(|setback| report.setback_of("sends the upload to", &setback))
+                answer.map_err(|setback| report.setback_failure("sends the upload to", &setback))
             }
         }
     }
@@ -234,7 +234,7 @@ impl OciClient {
     pub(crate) fn report(&self, repository: &str, reference: &str) -> RegistryReport {
         RegistryReport {
             service: RegistryService::Registry,
-            host: self.host.shown().to_owned(),
+            host: self.host.as_written().to_owned(),
             subject: self.host.subject(repository, reference),
             has_login: self.login.exists(),
             redactor: self.login.redactor(),

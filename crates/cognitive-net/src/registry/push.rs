@@ -11,7 +11,7 @@ use super::name::{check_reference, digest_of, is_digest};
 use super::oci::{OciClient, SendMode, confirm};
 use super::report::RegistryReport;
 use super::transfer::{Setback, WebRequest};
-use crate::fetch::guard::redirected;
+use crate::fetch::guard::redirect_target;
 
 impl OciClient {
     /// Uploads a blob, unless the repository has it already. Returns its digest.
@@ -26,7 +26,7 @@ impl OciClient {
         let place = self.upload_place(&digest, &scope, &report).await?;
         let kind = HeaderValue::from_static("application/octet-stream");
         let body = Bytes::copy_from_slice(bytes);
-        let request = WebRequest::new(Method::PUT, place).with(CONTENT_TYPE, kind).carrying(body);
+        let request = WebRequest::new(Method::PUT, place).with(CONTENT_TYPE, kind).with_body(body);
         let answer = self.exchange(request, SendMode::Send, &scope, &report).await?;
         match answer.status {
             200 | 201 | 204 => confirm(&answer, &digest, &report).map(|()| digest),
@@ -52,7 +52,7 @@ impl OciClient {
         let kind = HeaderValue::from_str(media_type).map_err(|_| report.no_media_type())?;
         let url = self.host.url(&repository, &format!("manifests/{reference}"));
         let body = Bytes::copy_from_slice(bytes);
-        let request = WebRequest::new(Method::PUT, url).with(CONTENT_TYPE, kind).carrying(body);
+        let request = WebRequest::new(Method::PUT, url).with(CONTENT_TYPE, kind).with_body(body);
         let scope = RegistryScope { repository, push: true };
         let answer = self.exchange(request, SendMode::Send, &scope, &report).await?;
         match answer.status {
@@ -77,8 +77,8 @@ impl OciClient {
         }
         let location = answer.header(LOCATION);
         let location = location.ok_or_else(|| report.nonsense("names no address for the upload"))?;
-        let place = redirected(&from, location).map_err(Setback::from);
-        let mut place = place.map_err(|setback| report.setback_of("sends the upload to", &setback))?;
+        let place = redirect_target(&from, location).map_err(Setback::from);
+        let mut place = place.map_err(|setback| report.setback_failure("sends the upload to", &setback))?;
         place.query_pairs_mut().append_pair("digest", digest);
         Ok(place)
     }

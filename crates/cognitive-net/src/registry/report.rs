@@ -63,7 +63,8 @@ impl RegistryReport {
             404 => self.failure(ErrorCode::InvalidReference, &format!("{who} has no such repository or tag")),
             429 => self.failure(ErrorCode::RateLimited, &format!("{who} accepts no more requests for now")),
             _ => {
-                let said = self.said(&answer.body).map(|said| format!(", {said}")).unwrap_or_default();
+                let said =
+                    self.registry_message(&answer.body).map(|said| format!(", {said}")).unwrap_or_default();
                 let again = status >= 500;
                 self.failure(ErrorCode::ProviderUnavailable, &format!("{who} answered {status}{said}"))
                     .with_recoverable(again)
@@ -80,18 +81,18 @@ impl RegistryReport {
         let is_registry = self.service == RegistryService::Registry;
         Some(match status {
             401 | 403 if is_registry => {
-                let login = self.how_to_log_in("Log in with");
+                let login = self.login_hint("Log in with");
                 format!("{login}; some registries give the same answer for an unknown name")
             }
             401 | 403 => "Download the file yourself, and name it by its path".to_owned(),
             404 if is_registry => {
-                let login = self.how_to_log_in("log in with");
+                let login = self.login_hint("log in with");
                 format!(
                     "Check the name and the tag; a private repository looks the same without a login: {login}"
                 )
             }
             404 => "Check the address".to_owned(),
-            429 if is_registry && !self.has_login => self.how_to_log_in("Try again later, or log in with"),
+            429 if is_registry && !self.has_login => self.login_hint("Try again later, or log in with"),
             429 | 500.. => "Try again later".to_owned(),
             _ => return None,
         })
@@ -99,16 +100,16 @@ impl RegistryReport {
 
     /// Returns the failure for a request without a usable answer.
     pub(crate) fn setback(&self, setback: &Setback) -> Failure {
-        self.setback_of("leads to", setback)
+        self.setback_failure("leads to", setback)
     }
 
     /// Returns the failure for a URL named by the server. `leads` is the verb of the message: `leads to`,
     /// `sends the login to` or `sends the upload to`.
-    pub(crate) fn setback_of(&self, leads: &str, setback: &Setback) -> Failure {
+    pub(crate) fn setback_failure(&self, leads: &str, setback: &Setback) -> Failure {
         let who = self.service.name();
         match setback {
-            Setback::Refused(refusal) if refusal.reason().is_block() => self.blocked(leads, refusal),
-            Setback::Refused(refusal) => self.unanswered(refusal),
+            Setback::Refused(refusal) if refusal.reason().is_block() => self.blocked_failure(leads, refusal),
+            Setback::Refused(refusal) => self.unreachable_failure(refusal),
             Setback::Tls(why, remedy) => {
                 let text = format!("no safe connection is possible, because {why}");
                 let failure = self.unreachable("tls", &text, &self.host);
@@ -117,7 +118,7 @@ impl RegistryReport {
                 let hints: Vec<&str> = remedy.iter().copied().chain(plain).collect();
                 if hints.is_empty() { failure } else { failure.suggest(hints.join(". ")) }
             }
-            Setback::Proxy(why) => Failure::misconfigured(why.clone()),
+            Setback::Proxy(why) => Failure::config_fault(why.clone()),
             Setback::TooLarge(most) => {
                 let text = format!("{who} sent more than the allowed {most} bytes");
                 let failure = self.failure(ErrorCode::ProviderUnavailable, &text);
@@ -133,19 +134,19 @@ impl RegistryReport {
 
     /// Returns the failure for a URL that the guard refused. It was named by the server, because the user's origin is
     /// trusted.
-    fn blocked(&self, leads: &str, refusal: &Refusal) -> Failure {
-        let (who, why) = (self.service.name(), refusal.why());
+    fn blocked_failure(&self, leads: &str, refusal: &Refusal) -> Failure {
+        let (who, why) = (self.service.name(), refusal.clause());
         // `file:` URLs have no host.
         let place = if refusal.host().is_empty() { &self.subject } else { refusal.host() };
         let text = format!("{who} {leads} a forbidden address, because {why}: `{place}`");
         Failure::new(ErrorCode::PermissionDenied, text)
-            .blaming(Blame::Runtime)
+            .with_blame(Blame::Runtime)
             .with_detail("kind", json!("registry"))
             .with_detail("reason", json!(refusal.reason().word()))
             .suggest("Only public `https://` addresses and addresses that the user named are followed")
     }
 
-    fn unanswered(&self, refusal: &Refusal) -> Failure {
+    fn unreachable_failure(&self, refusal: &Refusal) -> Failure {
         let (reason, host) = (refusal.reason(), refusal.host());
         let redirects = format!("it was redirected more than {MAX_REDIRECTS} times");
         let (text, hint) = match reason {
@@ -158,7 +159,7 @@ impl RegistryReport {
                 ("the connection was lost, or what arrived was not HTTP", Some("Try again later"))
             }
             Reason::TooManyRedirects => (redirects.as_str(), None),
-            _ => (refusal.why(), None),
+            _ => (refusal.clause(), None),
         };
         let failure = self.unreachable(reason.word(), text, host);
         match hint {
@@ -170,7 +171,7 @@ impl RegistryReport {
     fn unreachable(&self, reason: &str, text: &str, host: &str) -> Failure {
         let host = if host.is_empty() { &self.host } else { host };
         Failure::new(ErrorCode::ProviderUnavailable, format!("{text}: `{host}`"))
-            .blaming(Blame::Runtime)
+            .with_blame(Blame::Runtime)
             .with_detail("kind", json!("registry"))
             .with_detail("reason", json!(reason))
     }
@@ -218,21 +219,21 @@ impl RegistryReport {
     /// Builds a failure about the requested item.
     pub(crate) fn failure(&self, code: ErrorCode, text: &str) -> Failure {
         Failure::new(code, format!("{text}: `{}`", self.subject))
-            .blaming(Blame::Runtime)
+            .with_blame(Blame::Runtime)
             .with_detail("kind", json!("registry"))
     }
 
     /// Returns the failure for credentials that no header can contain.
-    pub(crate) fn unsayable(&self) -> Failure {
+    pub(crate) fn invalid_credentials(&self) -> Failure {
         self.failure(
             ErrorCode::PermissionDenied,
             "the login has characters that an HTTP header cannot contain",
         )
-        .blaming(Blame::Operator)
-        .suggest(self.how_to_log_in("Log in with"))
+        .with_blame(Blame::Operator)
+        .suggest(self.login_hint("Log in with"))
     }
 
-    fn how_to_log_in(&self, verb: &str) -> String {
+    fn login_hint(&self, verb: &str) -> String {
         format!(
             "{verb} `docker login {}`, or set `COGN_REGISTRY_HOST`, `COGN_REGISTRY_USER` and `COGN_REGISTRY_PASSWORD`",
             self.host
@@ -240,7 +241,7 @@ impl RegistryReport {
     }
 
     /// Returns the registry's message, if the body has the format of registries.
-    fn said(&self, body: &[u8]) -> Option<String> {
+    fn registry_message(&self, body: &[u8]) -> Option<String> {
         let said: RegistryErrors = serde_json::from_slice(body).ok()?;
         let first = said.errors.into_iter().next()?;
         let parts: Vec<String> = [first.code, first.message].into_iter().flatten().collect();

@@ -17,10 +17,10 @@ use reqwest::{Body, Method, Response, Url};
 use tokio::time::{Instant, timeout};
 
 use crate::client::same_place;
-use crate::fetch::guard::{GuardError, GuardedClient, lost, redirected};
+use crate::fetch::guard::{GuardError, GuardedClient, redirect_target, transport_refusal};
 use crate::fetch::{Reason, Refusal};
 use crate::retry::{Pause, RealPause, RetryDecision, retry_after, wait};
-use crate::tls::{explained, tls_error};
+use crate::tls::{explain_tls_error, tls_error};
 
 /// The most redirects of an answer: to a storage host, and from there to a nearby mirror.
 pub(crate) const MAX_REDIRECTS: usize = 5;
@@ -69,7 +69,7 @@ impl WebRequest {
     }
 
     /// Adds a body.
-    pub(crate) fn carrying(mut self, body: Bytes) -> Self {
+    pub(crate) fn with_body(mut self, body: Bytes) -> Self {
         self.body = Some(body);
         self
     }
@@ -91,7 +91,7 @@ impl WebAnswer {
         self.headers.get(name)?.to_str().ok()
     }
 
-    fn again(&self) -> RetryDecision {
+    fn retry_decision(&self) -> RetryDecision {
         match self.status {
             408 | 425 | 429 | 500..=599 => retry_after(&self.headers, SystemTime::now())
                 .map_or(RetryDecision::Later, RetryDecision::After),
@@ -137,16 +137,16 @@ impl Setback {
             GuardError::Proxy(why) => Self::Proxy(why),
             GuardError::Broken(error) => match tls_error(&error) {
                 Some(tls) => {
-                    let (why, remedy) = explained(tls).unzip();
+                    let (why, remedy) = explain_tls_error(tls).unzip();
                     Self::Tls(why.map_or_else(|| tls.to_string(), str::to_owned), remedy)
                 }
-                None => Self::Refused(lost(&error, url)),
+                None => Self::Refused(transport_refusal(&error, url)),
             },
         }
     }
 
     /// Only an interrupted connection is retried. A stalled one has already used its time.
-    fn again(&self) -> RetryDecision {
+    fn retry_decision(&self) -> RetryDecision {
         match self {
             Self::Refused(refusal) if refusal.reason() == Reason::Interrupted => RetryDecision::Later,
             Self::Refused(_) | Self::Tls(..) | Self::Proxy(_) | Self::TooLarge(_) | Self::Length { .. } => {
@@ -182,7 +182,7 @@ impl Transfer {
                 Some(total) => timeout(total, attempt).await.unwrap_or_else(|_| Err(too_late(&request.url))),
                 None => attempt.await,
             };
-            let again = outcome.as_ref().map_or_else(Setback::again, WebAnswer::again);
+            let again = outcome.as_ref().map_or_else(Setback::retry_decision, WebAnswer::retry_decision);
             let Some(pause) = wait(again, tries, NO_HURRY, self.pause.jitter()) else { return outcome };
             tries += 1;
             self.pause.sleep(pause).await;
@@ -265,7 +265,7 @@ fn place_of(response: &Response, url: &Url) -> Result<Option<Url>, Refusal> {
         return Ok(None);
     }
     let location = response.headers().get(LOCATION).and_then(|place| str::from_utf8(place.as_bytes()).ok());
-    location.map(|location| redirected(url, location)).transpose()
+    location.map(|location| redirect_target(url, location)).transpose()
 }
 
 /// Reads a body, and stores at most the allowed number of bytes.
@@ -304,7 +304,7 @@ async fn read(mut response: Response, url: Url, bound: BodyBound) -> Result<WebA
         if began.elapsed() > BODY_TIME + Duration::from_secs(body.len() as u64 / SLOWEST_BODY) {
             return Err(too_late(&url));
         }
-        let Some(piece) = piece.map_err(|error| lost(&error, &url))? else { break };
+        let Some(piece) = piece.map_err(|error| transport_refusal(&error, &url))? else { break };
         let found = (body.len() as u64).saturating_add(piece.len() as u64);
         if found > most {
             return Err(wrong(found));

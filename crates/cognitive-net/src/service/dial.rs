@@ -52,7 +52,7 @@ impl Dialer {
             .into_iter()
             .flatten()
             .all(|uri| uri.scheme_str() == Some("http"));
-        let tls = Arc::new(if plain { trusting_nobody() } else { trusting_the_system() });
+        let tls = Arc::new(if plain { without_roots() } else { trusting_the_system() });
         let connector = HttpsConnector::from((http, Arc::clone(&tls)));
         Self { to, connector, tls, proxy }
     }
@@ -65,7 +65,8 @@ impl Dialer {
     /// Opens a connection.
     pub(crate) async fn dial(&self) -> Result<Box<Line>, Trouble> {
         let carrier = tokio::time::timeout(CONNECT, self.carrier()).await.map_err(|_| Trouble::Late)?;
-        let line = Line::over(carrier.map_err(Trouble::Unreached)?).await.map_err(Trouble::Unanswered)?;
+        let line =
+            Line::connect_over(carrier.map_err(Trouble::Unreached)?).await.map_err(Trouble::Unanswered)?;
         Ok(Box::new(line))
     }
 
@@ -91,10 +92,10 @@ impl Dialer {
 fn trusting_the_system() -> ClientConfig {
     match ClientConfig::builder().try_with_platform_verifier() {
         Ok(builder) => builder.with_no_client_auth(),
-        Err(_) => trusting_nobody(),
+        Err(_) => without_roots(),
     }
 }
 
-fn trusting_nobody() -> ClientConfig {
+fn without_roots() -> ClientConfig {
     ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }

@@ -20,7 +20,7 @@ pub(crate) trait Carrier: Read + Write + Unpin + Send {}
 impl<T: Read + Write + Unpin + Send> Carrier for T {}
 
 /// A request without an answer; it includes the request if nothing of it was sent.
-pub(crate) type Unsent = TrySendError<Request<Segments>>;
+pub(crate) type UnsentRequest = TrySendError<Request<Segments>>;
 
 /// A connection.
 pub(crate) struct Line {
@@ -31,7 +31,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// Starts HTTP over a byte stream.
-    pub(crate) async fn over(carrier: Box<dyn Carrier>) -> hyper::Result<Self> {
+    pub(crate) async fn connect_over(carrier: Box<dyn Carrier>) -> hyper::Result<Self> {
         let (sender, connection) = handshake(carrier).await?;
         Ok(Self { sender, connection: Some(connection) })
     }
@@ -52,7 +52,10 @@ impl Line {
 
     /// Sends a request and waits for the head of its answer. A connection that ends before it read the request must
     /// be dropped, because the drop returns the request.
-    pub(crate) async fn send(&mut self, request: Request<Segments>) -> Result<Response<Incoming>, Unsent> {
+    pub(crate) async fn send(
+        &mut self,
+        request: Request<Segments>,
+    ) -> Result<Response<Incoming>, UnsentRequest> {
         let mut answer = pin!(self.sender.try_send_request(request));
         std::future::poll_fn(|context| {
             self.drive(context);
@@ -65,11 +68,11 @@ impl Line {
     pub(crate) async fn next(&mut self, body: &mut Incoming) -> hyper::Result<Option<Bytes>> {
         std::future::poll_fn(|context| {
             // The body requests bytes, the connection reads them, and the body returns them.
-            if let Poll::Ready(bytes) = arrived(body) {
+            if let Poll::Ready(bytes) = poll_bytes(body) {
                 return Poll::Ready(bytes);
             }
             self.drive(context);
-            arrived(body)
+            poll_bytes(body)
         })
         .await
     }
@@ -77,7 +80,7 @@ impl Line {
 
 /// Returns the received bytes of a body, without trailers. Only the connection delivers bytes and it wakes its
 /// driver, so the body needs no waker.
-fn arrived(body: &mut Incoming) -> Poll<hyper::Result<Option<Bytes>>> {
+fn poll_bytes(body: &mut Incoming) -> Poll<hyper::Result<Option<Bytes>>> {
     let mut nobody = Context::from_waker(Waker::noop());
     loop {
         match Pin::new(&mut *body).poll_frame(&mut nobody) {

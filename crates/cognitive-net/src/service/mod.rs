@@ -84,7 +84,7 @@ pub(crate) struct Place {
 impl Place {
     /// Returns names and values of the application headers, and whether each is secret. Transport headers are left
     /// out.
-    pub(crate) fn headers_of_its_own(&self) -> impl Iterator<Item = (String, String, bool)> {
+    pub(crate) fn application_headers(&self) -> impl Iterator<Item = (String, String, bool)> {
         let carrying = [HOST, ACCEPT, ACCEPT_ENCODING, USER_AGENT, CONTENT_LENGTH, PROXY_AUTHORIZATION];
         let own = self.headers.iter().filter(move |(name, _)| !carrying.contains(name));
         // Values that are not text are not shown.
@@ -99,7 +99,7 @@ impl Service {
     pub(crate) fn new(base: &Url, proxies: Proxies) -> Result<Self, ProviderError> {
         let origin = origin(base)?;
         let proxy = match proxies {
-            Proxies::OfTheMachine => proxy::of_the_machine(&origin)?,
+            Proxies::OfTheMachine => proxy::system_proxy(&origin)?,
             Proxies::None => None,
         };
         Ok(Self { dialer: Dialer::new(origin, proxy), idle: Lock::default() })
@@ -107,7 +107,7 @@ impl Service {
 
     /// Creates a service behind these proxies.
     #[cfg(test)]
-    fn through(base: &Url, proxies: Option<&Matcher>) -> Result<Self, ProviderError> {
+    fn with_proxies(base: &Url, proxies: Option<&Matcher>) -> Result<Self, ProviderError> {
         let origin = origin(base)?;
         let proxy = proxies.and_then(|proxies| proxies.intercept(&origin));
         Ok(Self { dialer: Dialer::new(origin, proxy), idle: Lock::default() })
@@ -154,7 +154,7 @@ impl Service {
         body: Segments,
     ) -> Result<Answer<'_>, Trouble> {
         let answer = self.ask_once(method.clone(), place, body.clone()).await?;
-        match self.moved(place, &answer.head) {
+        match self.redirect_target(place, &answer.head) {
             None => Ok(answer),
             // Rare, and a large future: boxed as in `ask_once`.
             Some(to) => {
@@ -168,7 +168,7 @@ impl Service {
     async fn follow(&self, method: Method, mut to: Place, body: Segments) -> Result<Answer<'_>, Trouble> {
         for _ in 1..REDIRECTS {
             let answer = self.ask_once(method.clone(), &to, body.clone()).await?;
-            match self.moved(&to, &answer.head) {
+            match self.redirect_target(&to, &answer.head) {
                 None => return Ok(answer),
                 Some(next) => to = next,
             }
@@ -192,7 +192,7 @@ impl Service {
             }
         }
         loop {
-            let (mut line, is_used) = match self.unused() {
+            let (mut line, is_used) = match self.idle_line() {
                 Some(line) => (line, true),
                 // Rare, and a large future: boxing it keeps calls on existing connections small.
                 None => (Box::pin(self.dialer.dial()).await?, false),
@@ -213,7 +213,7 @@ impl Service {
     }
 
     /// Returns the target of a redirect: only within the service, and only if method and body stay the same.
-    fn moved(&self, from: &Place, head: &Parts) -> Option<Place> {
+    fn redirect_target(&self, from: &Place, head: &Parts) -> Option<Place> {
         let kept = matches!(head.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
         let location = head.headers.get(LOCATION).filter(|_| kept)?.to_str().ok()?;
         let to = from.url.join(location).ok().filter(|to| same_place(&from.url, to))?;
@@ -221,7 +221,7 @@ impl Service {
     }
 
     /// Returns an idle connection. Sending shows whether the server has closed it in the meantime.
-    fn unused(&self) -> Option<Box<Line>> {
+    fn idle_line(&self) -> Option<Box<Line>> {
         self.idle().pop_back().map(|(line, _)| line)
     }
 
@@ -236,7 +236,7 @@ impl Service {
     }
 
     /// Takes a connection back, if it is reusable.
-    fn take_back(&self, mut line: Box<Line>) {
+    fn return_line(&self, mut line: Box<Line>) {
         if line.is_free() {
             self.idle().push_back((line, Instant::now()));
         }
@@ -275,7 +275,7 @@ impl Answer<'_> {
             }
             None => {
                 if let Some(line) = self.line.take() {
-                    self.service.take_back(line);
+                    self.service.return_line(line);
                 }
                 Ok(None)
             }

@@ -63,7 +63,7 @@ async fn got(service: &Service, place: &Place) -> Result<Vec<u8>, Trouble> {
 fn behind(proxy: &str, base: &str) -> (Service, Place) {
     let matcher = Matcher::builder().all(format!("http://me:pass@{proxy}")).build();
     let base = Url::parse(base).unwrap();
-    let service = Service::through(&base, Some(&matcher)).unwrap();
+    let service = Service::with_proxies(&base, Some(&matcher)).unwrap();
     let place = service.place(&base, &HeaderMap::new()).unwrap();
     (service, place)
 }
@@ -110,7 +110,7 @@ fn a_proxy_sees_nothing_of_requests_with_tls() {
 fn a_proxy_of_another_kind_is_refused() {
     let matcher = Matcher::builder().all("socks5://127.0.0.1:9").build();
     let base = Url::parse("http://svc.example/").unwrap();
-    let service = Service::through(&base, Some(&matcher)).unwrap();
+    let service = Service::with_proxies(&base, Some(&matcher)).unwrap();
     let place = service.place(&base, &HeaderMap::new()).unwrap();
     let trouble = run(got(&service, &place)).unwrap_err();
     assert!(matches!(&trouble, Trouble::Unreached(why) if why.to_string().contains("proxy")), "{trouble:?}");
@@ -153,7 +153,7 @@ fn a_connection_that_the_service_closed_is_not_used_again() {
 /// Creates a connection over a pipe, and its other end.
 async fn pipe() -> (Line, tokio::io::DuplexStream) {
     let (here, there) = tokio::io::duplex(1 << 16);
-    (Line::over(Box::new(hyper_util::rt::TokioIo::new(here))).await.unwrap(), there)
+    (Line::connect_over(Box::new(hyper_util::rt::TokioIo::new(here))).await.unwrap(), there)
 }
 
 fn request() -> Request<Segments> {

@@ -16,7 +16,7 @@ fn fetcher(server: &Server) -> (Fetcher, String, Arc<Names>) {
     let origin = server.url.replace("127.0.0.1", "media.example");
     let names = Arc::new(Names::default());
     names.set("media.example", &["127.0.0.1"]);
-    let policy = Policy::default().trusting(&origin).unwrap();
+    let policy = Policy::default().with_trusted_origin(&origin).unwrap();
     (Fetcher::new(policy).with_lookup(Arc::clone(&names) as Arc<dyn Lookup>), origin, names)
 }
 
@@ -86,7 +86,8 @@ fn media_007_credentials_of_the_url_are_used_and_stay_there() {
         let names = Arc::new(Names::default());
         names.set("*", &["127.0.0.1"]);
         let elsewhere = elsewhere.trim_end_matches("/b");
-        let policy = Policy::default().trusting(&at).unwrap().trusting(elsewhere).unwrap();
+        let policy =
+            Policy::default().with_trusted_origin(&at).unwrap().with_trusted_origin(elsewhere).unwrap();
         let fetcher = Fetcher::new(policy).with_lookup(names);
         let url = at.replace("http://", "http://me:pa55word@");
         fetcher.fetch(&format!("{url}/a?token=t0ken"), 10).await.unwrap();
@@ -139,7 +140,7 @@ fn media_009_nobody_answers() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
         drop(listener);
-        let policy = Policy::default().trusting(&origin).unwrap();
+        let policy = Policy::default().with_trusted_origin(&origin).unwrap();
         assert_eq!(reason(Fetcher::new(policy).fetch(&origin, 10).await.map_err(error_of)), "refused");
         assert_eq!(server.connections(), 0);
     });

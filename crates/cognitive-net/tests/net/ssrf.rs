@@ -160,7 +160,7 @@ fn sec_001_the_same_listeners_are_reached_by_an_operator_who_trusts_them() {
         let names = Arc::new(Names::default());
         names.set("media.example", &["127.9.9.9"]);
         for origin in ["http://127.0.0.1:PORT", "http://127.1.2.3:PORT", "http://media.example:PORT"] {
-            let policy = Policy::default().trusting(&trap.url(origin)).unwrap();
+            let policy = Policy::default().with_trusted_origin(&trap.url(origin)).unwrap();
             let fetcher = Fetcher::new(policy).with_lookup(Arc::clone(&names) as Arc<dyn Lookup>);
             let loaded = fetcher.fetch(&trap.url(&format!("{origin}/x.png")), 1_000).await.unwrap();
             assert_eq!(loaded.bytes, "inside");
@@ -188,7 +188,7 @@ fn sec_011_no_redirect_leads_inside() {
             .map(|(place, status)| Reply::new(status, &format!("location: {}", trap.url(place)), "").act());
         let server = Server::start(script.collect()).await;
         let origin = server.url.replace("127.0.0.1", "media.example");
-        let policy = trap.policy().trusting(&origin).unwrap();
+        let policy = trap.policy().with_trusted_origin(&origin).unwrap();
         let fetcher = Fetcher::new(policy).with_lookup(names);
         for chain in &chains {
             let before = server.seen().len();

@@ -86,26 +86,26 @@ impl ArchiveReading<'_> {
         // `tar .` writes this prefix for every path.
         let path = path.strip_prefix("./").unwrap_or(&path).to_owned();
         if let Some(fault) = path_fault(&path) {
-            return Err(refused(&path, fault));
+            return Err(refused_archive(&path, fault));
         }
         let (top, below) = path.split_once('/').unwrap_or((&path, ""));
         if *self.top.get_or_insert_with(|| top.to_owned()) != *top {
-            return Err(refused(&path, "a package has only one folder at its top level"));
+            return Err(refused_archive(&path, "a package has only one folder at its top level"));
         }
-        let Some(inside) = self.inside(below) else { return Ok(()) };
+        let Some(inside) = self.inner_path(below) else { return Ok(()) };
         match kind {
             EntryType::Directory => Ok(()),
             EntryType::Regular | EntryType::Continuous if inside.is_empty() => {
-                Err(refused(&path, "it is outside the folder of the module"))
+                Err(refused_archive(&path, "it is outside the folder of the module"))
             }
             EntryType::Regular | EntryType::Continuous => self.file(inside.to_owned(), &mut entry),
-            EntryType::Symlink | EntryType::Link => Err(refused(&path, "it is a link")),
-            _ => Err(refused(&path, "it is not a regular file")),
+            EntryType::Symlink | EntryType::Link => Err(refused_archive(&path, "it is a link")),
+            _ => Err(refused_archive(&path, "it is not a regular file")),
         }
     }
 
     /// The path inside the module; `None` for other entries.
-    fn inside<'p>(&self, below: &'p str) -> Option<&'p str> {
+    fn inner_path<'p>(&self, below: &'p str) -> Option<&'p str> {
         let inside = match self.form {
             ArchiveForm::Package => below,
             ArchiveForm::Repository(folder) if folder.is_empty() => below,
@@ -118,19 +118,19 @@ impl ArchiveReading<'_> {
 
     fn file<R: Read>(&mut self, inside: String, entry: &mut Entry<'_, R>) -> Result<(), PackageError> {
         if self.files.len() == MAX_FILES {
-            return Err(refused(&inside, "a package has at most 1,000 files"));
+            return Err(refused_archive(&inside, "a package has at most 1,000 files"));
         }
         let size = entry.size();
         self.bytes = self.bytes.saturating_add(size);
         if self.bytes > MAX_BYTES {
-            return Err(refused(&inside, "the files of a package have at most 50 MiB in total"));
+            return Err(refused_archive(&inside, "the files of a package have at most 50 MiB in total"));
         }
         self.fold(&inside)?;
         // The size in the header is not trusted: memory grows only with the bytes that arrive.
         let mut bytes = Vec::new();
         entry.take(size).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 != size {
-            return Err(refused(&inside, "the archive ends within this file"));
+            return Err(refused_archive(&inside, "the archive ends within this file"));
         }
         self.files.insert(inside, bytes);
         Ok(())
@@ -144,7 +144,10 @@ impl ArchiveReading<'_> {
             let Some(name) = inside.get(..end) else { continue };
             let known = self.folded.entry(name.to_lowercase()).or_insert_with(|| name.to_owned());
             if *known != name {
-                return Err(refused(inside, "on some systems its name is equal to that of another file"));
+                return Err(refused_archive(
+                    inside,
+                    "on some systems its name is equal to that of another file",
+                ));
             }
         }
         let is_folder_of_another = self
@@ -156,7 +159,7 @@ impl ArchiveReading<'_> {
             .match_indices('/')
             .any(|(at, _)| inside.get(..at).is_some_and(|above| self.files.contains_key(above)));
         if self.files.contains_key(inside) || is_folder_of_another || has_file_above {
-            return Err(refused(inside, "the archive contains it twice"));
+            return Err(refused_archive(inside, "the archive contains it twice"));
         }
         Ok(())
     }
@@ -203,13 +206,13 @@ impl<R: Read> Read for BoundedReader<R> {
     }
 }
 
-fn refused(path: &str, reason: &str) -> PackageError {
-    PackageError::new(format!("invalid archive: {reason}: `{}`", cut(&shown(path), 120)))
+fn refused_archive(path: &str, reason: &str) -> PackageError {
+    PackageError::new(format!("invalid archive: {reason}: `{}`", cut(&escape_name(path), 120)))
 }
 
 /// Escapes an untrusted name so that it cannot control a terminal.
-fn shown(path: &str) -> String {
-    cognitive_contract::text::written_out(path).into_owned()
+fn escape_name(path: &str) -> String {
+    cognitive_contract::text::escape_controls(path).into_owned()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the form that `map_err` wants")]

@@ -96,7 +96,8 @@ fn entry_of(folder: &Path, name: &str, options: &BuildOptions) -> Result<Registr
     if size > MAX_BYTES {
         return Err(PackageError::new("it is larger than 50 MiB"));
     }
-    let package = Package::of_archive(std::fs::read(&path).map_err(PackageError::io("read", &path))?, None)?;
+    let package =
+        Package::from_archive(std::fs::read(&path).map_err(PackageError::io("read", &path))?, None)?;
     check_publishable(package.name(), Some(&options.namespace))?;
     let address = |name: &str| match &options.url {
         Some(url) => format!("{}/{name}", url.trim_end_matches('/')),
@@ -197,7 +198,7 @@ mod tests {
     fn folder(packages: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for (name, version) in packages {
-            let package = Package::of_files(files(name, version)).unwrap();
+            let package = Package::from_files(files(name, version)).unwrap();
             std::fs::write(dir.path().join(package.file_name()), &package.archive).unwrap();
         }
         dir

@@ -81,7 +81,7 @@ impl PackageList {
         let taken = if entry.get("identity").is_some() {
             self.take_entry(name.as_deref(), entry)
         } else {
-            self.take_old(name, entry)
+            self.add_old_entry(name, entry)
         };
         if let Err(reason) = taken {
             self.refused.push(format!("{shown}: {reason}"));
@@ -98,7 +98,7 @@ impl PackageList {
         Ok(())
     }
 
-    fn take_old(&mut self, name: Option<String>, entry: Value) -> Result<(), String> {
+    fn add_old_entry(&mut self, name: Option<String>, entry: Value) -> Result<(), String> {
         let name = name.ok_or("it has no name")?;
         check_name(&name).map_err(|refused| refused.message().to_owned())?;
         let old: OldEntry = serde_json::from_value(entry).map_err(|error| error.to_string())?;

@@ -1,11 +1,11 @@
 //! Platform differences: locking a folder for one process at a time.
 
 #[cfg(not(unix))]
-mod other;
+mod fallback;
 #[cfg(unix)]
 mod unix;
 
 #[cfg(not(unix))]
-pub(crate) use other::hold;
+pub(crate) use fallback::hold;
 #[cfg(unix)]
 pub(crate) use unix::hold;

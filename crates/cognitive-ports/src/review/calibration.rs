@@ -230,7 +230,7 @@ impl CalibrationReport {
             decisions: answers.len() as u64,
             bins: bins(answers),
             raw_error: error(answers),
-            calibrated_error: unseen(answers).and_then(|unseen| error(&unseen)),
+            calibrated_error: out_of_sample(answers).and_then(|unseen| error(&unseen)),
             curve: CalibrationCurve::fit(answers).map(|curve| curve.points()).unwrap_or_default(),
         }
     }
@@ -275,7 +275,7 @@ fn bins(answers: &[CheckedAnswer]) -> Vec<CalibrationBin> {
 }
 
 /// Returns every answer with the confidence from a curve that was fitted without it.
-fn unseen(answers: &[CheckedAnswer]) -> Option<Vec<CheckedAnswer>> {
+fn out_of_sample(answers: &[CheckedAnswer]) -> Option<Vec<CheckedAnswer>> {
     let mut found = Vec::with_capacity(answers.len());
     for fold in 0..FOLDS {
         let part = |own: bool| {

@@ -44,7 +44,7 @@ pub struct ReviewRules(Vec<ReviewRule>);
 impl ReviewRule {
     /// Compiles a rule for these modules, or for all if the list is empty. An error carries its position.
     pub fn parse(when: &str, modules: Vec<String>) -> Result<Self, Slip> {
-        let condition = Condition::parse_over(when, &NAMES)?;
+        let condition = Condition::parse_with_names(when, &NAMES)?;
         let mut names = Vec::new();
         for (path, span) in condition.paths() {
             match path.first_member() {

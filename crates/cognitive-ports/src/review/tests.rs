@@ -39,7 +39,7 @@ fn an_entry_says_what_meta_says() {
 
 #[test]
 fn cases_expect_what_a_person_found_or_made_right() {
-    let case = |verdict, data| exported(ReviewExport::Cases, &review(verdict, data));
+    let case = |verdict, data| export_entry(ReviewExport::Cases, &review(verdict, data));
     assert_eq!(
         case(Verdict::Approve, None),
         Some(json!({ "id": "review-7", "input": { "text": "t" }, "expect": {

@@ -13,14 +13,14 @@ use super::child::FailedChild;
 impl FailedChild {
     /// Blames the origin of the refused members, if the part refused its input. `origin` finds that of a JSON pointer
     /// into the input; an empty pointer is the whole input.
-    pub(crate) fn blamed<'o>(self, origin: impl Fn(&str) -> MemberOrigin<'o>) -> Self {
+    pub(crate) fn with_blame_at<'o>(self, origin: impl Fn(&str) -> MemberOrigin<'o>) -> Self {
         let Self { name, failure } = self;
         let code = failure.code();
         // E1000 is about text that is not JSON. The input of a part is JSON, so a model wrote that text.
         if code.layer() != ErrorLayer::Input || code == ErrorCode::ParseError {
             return Self { name, failure };
         }
-        let refused = refused(&failure);
+        let refused = refused_pointers(&failure);
         let origins: Vec<(&str, MemberOrigin<'_>)> = refused.iter().map(|at| (&**at, origin(at))).collect();
         let part = origins.iter().find_map(|(at, origin)| match origin {
             MemberOrigin::Part(from) => Some((*at, *from)),
@@ -46,14 +46,14 @@ impl FailedChild {
                 .with_detail("pointer", json!(at))
                 .suggest(format!("Check what `module.yaml` or `prompt.md` passes to `{name}`"))
         } else {
-            in_the_callers_words(failure, &origins)
+            in_caller_terms(failure, &origins)
         };
         Self { name, failure }
     }
 }
 
 /// The pointers of the refused members.
-fn refused(failure: &Failure) -> Vec<Cow<'static, str>> {
+fn refused_pointers(failure: &Failure) -> Vec<Cow<'static, str>> {
     let details = failure.details();
     let text = |value: &Value| value.as_str().map(|text| Cow::Owned(text.to_owned()));
     let violations = details.get("violations").and_then(Value::as_array).into_iter().flatten();
@@ -69,7 +69,7 @@ fn refused(failure: &Failure) -> Vec<Cow<'static, str>> {
 }
 
 /// The violations with pointers into the input of the composition.
-fn in_the_callers_words(failure: Failure, origins: &[(&str, MemberOrigin<'_>)]) -> Failure {
+fn in_caller_terms(failure: Failure, origins: &[(&str, MemberOrigin<'_>)]) -> Failure {
     let Some(Value::Array(mut violations)) = failure.details().get("violations").cloned() else {
         return failure;
     };

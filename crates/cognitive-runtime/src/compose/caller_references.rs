@@ -22,7 +22,7 @@ pub(crate) struct CallerReferences(Option<Arc<HashSet<Box<str>>>>);
 
 impl CallerReferences {
     /// Returns these texts, or those of `input` if none are known yet: then the input is the caller's own.
-    pub(crate) fn or_those_of(&self, input: &Value) -> Self {
+    pub(crate) fn or_from_input(&self, input: &Value) -> Self {
         if self.0.is_some() {
             return self.clone();
         }

@@ -69,7 +69,7 @@ impl<'c> PromptCalls<'c> {
         if outcome.is_err() {
             let calls = self.directives.calls.iter().zip(&self.states);
             for (call, _) in calls.filter(|(_, stand)| matches!(stand, CallState::Running)) {
-                state.tell_unfinished(&call.module, PartState::Cancelled);
+                state.report_unfinished(&call.module, PartState::Cancelled);
             }
         }
         outcome
@@ -91,20 +91,20 @@ impl<'c> PromptCalls<'c> {
             // concurrent calls is limited.
             let needs_last = matches!(call.argument, Argument::Path(_)) && place > 0;
             while running.len() >= MAX_AT_ONCE || (needs_last && !self.is_done(place - 1)) {
-                self.settle(heard(parent, state, &mut running).await, state)?;
+                self.settle(next_call(parent, state, &mut running).await, state)?;
             }
-            let wanted = wanted(state.plan, call, &any);
-            let context = state.flow.handed_down(|turn| self.follows(state.plan, turn, needs_last, place));
+            let wanted = child_spec(state.plan, call, &any);
+            let context = state.flow.child_context(|turn| self.follows(state.plan, turn, needs_last, place));
             let child = run_child(parent, wanted, self.argument(call, place), context);
             running.push(async move { (place, child.await) });
             state.tell(&call.module, PartState::Started);
             self.set_state(place, CallState::Running);
             while !call.options.is_async && !self.is_done(place) {
-                self.settle(heard(parent, state, &mut running).await, state)?;
+                self.settle(next_call(parent, state, &mut running).await, state)?;
             }
         }
         while !running.is_empty() {
-            self.settle(heard(parent, state, &mut running).await, state)?;
+            self.settle(next_call(parent, state, &mut running).await, state)?;
         }
         Ok(())
     }
@@ -162,7 +162,7 @@ impl<'c> PromptCalls<'c> {
                 ));
                 None
             }
-            other => other.map_err(|failed| failed.blamed(|at| self.origin(place, at)))?,
+            other => other.map_err(|failed| failed.with_blame_at(|at| self.origin(place, at)))?,
         };
         self.set_state(place, CallState::Over(result));
         Ok(())
@@ -180,7 +180,7 @@ impl<'c> PromptCalls<'c> {
                 });
                 match before.filter(|(_, envelope)| path.exists(*envelope)) {
                     Some((before, _)) => MemberOrigin::Part(&before.module),
-                    None if path.exists(self.input.value()) => MemberOrigin::Caller(path.below(at)),
+                    None if path.exists(self.input.value()) => MemberOrigin::Caller(path.member_pointer(at)),
                     None => MemberOrigin::Author,
                 }
             }
@@ -189,10 +189,10 @@ impl<'c> PromptCalls<'c> {
 
     /// The input of a called module.
     pub(crate) fn argument(&self, call: &Call, place: usize) -> RunInput {
-        let whole = || RunInput::Shared(Arc::clone(self.input.shared()));
+        let whole = || RunInput::Shared(Arc::clone(self.input.shared_input()));
         match &call.argument {
             Argument::Input => {
-                self.input.given_text().map_or_else(whole, |text| RunInput::Text(text.to_owned()))
+                self.input.input_text().map_or_else(whole, |text| RunInput::Text(text.to_owned()))
             }
             Argument::Arguments => RunInput::Text(self.input.arguments().unwrap_or_default().to_owned()),
             Argument::Text(text) => RunInput::Text(text.clone()),
@@ -217,7 +217,7 @@ fn turn_of(plan: &CompositionPlan, call: usize) -> usize {
 }
 
 /// Waits for the next call that is done; forwards events to the listeners in the meantime.
-async fn heard<'a>(
+async fn next_call<'a>(
     parent: ParentRun<'a>,
     state: &mut PartsRun<'a>,
     running: &mut FuturesUnordered<impl Future<Output = (usize, ChildOutcome)>>,
@@ -226,7 +226,7 @@ async fn heard<'a>(
 }
 
 /// The child that a call requests. The settings in `requires` for the module apply to its calls, too.
-fn wanted<'a>(plan: &'a CompositionPlan, call: &'a Call, any: &'a VersionRange) -> ChildSpec<'a> {
+fn child_spec<'a>(plan: &'a CompositionPlan, call: &'a Call, any: &'a VersionRange) -> ChildSpec<'a> {
     let declared = plan.part(&call.module).and_then(|place| plan.parts.get(place));
     let limit = declared.and_then(|part| part.timeout);
     ChildSpec {

@@ -101,7 +101,7 @@ pub(crate) fn run_child<'a>(
             let found = parent.host.modules.module(name).ok();
             let Some(child) = found.filter(|child| range.matches(&child.manifest.version)) else { continue };
             let visible = visible_to(&child, &context);
-            let child = ModuleRef::loaded(name, child);
+            let child = ModuleRef::from_module(name, child);
             let envelope = match parent.request_for(child, wanted, &input, visible) {
                 Ok((request, lineage)) => done.listen(parent, wanted.name, request, lineage).await,
                 Err(out_of_time) => {
@@ -225,7 +225,7 @@ impl ChildOutcome {
             self.traces.push(trace);
         }
         match (entry, calls) {
-            (Some(entry), Some(calls)) => entry.record(envelope, calls.made()).await,
+            (Some(entry), Some(calls)) => entry.record(envelope, calls.requested_calls()).await,
             _ => envelope,
         }
     }

@@ -38,7 +38,7 @@ impl<'a> JournalEntry<'a> {
     pub(super) async fn recall(&self, part: &ModuleRef, lineage: &Lineage) -> Option<(Envelope, Trace)> {
         let PartAnswer { envelope, calls, .. } = self.journal.recall(&self.question).await?;
         let usage = envelope.meta().usage();
-        lineage.took_before(calls, usage.and_then(|usage| usage.cost));
+        lineage.add_earlier_costs(calls, usage.and_then(|usage| usage.cost));
         let version = match part {
             ModuleRef::Loaded { module, .. } => module.manifest.version.as_str(),
             ModuleRef::Name(_) | ModuleRef::Refused { .. } => "",

@@ -79,14 +79,14 @@ impl Lineage {
     /// it.
     pub(crate) fn limit_by_operator(&mut self, limit: u64) {
         if self.budgets.is_empty() {
-            self.budgets.push(CallBudget::of_operator(limit));
+            self.budgets.push(CallBudget::for_operator(limit));
         }
     }
 
     /// Adds the module's limit, if it sets one, to the calls of the run that starts here and of all runs
     /// below it.
     pub(crate) fn limit_by_module(&mut self, module: &Module) {
-        self.budgets.extend(CallBudget::of_module(module));
+        self.budgets.extend(CallBudget::for_module(module));
     }
 
     /// Counts the calls of the run that starts here and of all runs below it.
@@ -97,7 +97,7 @@ impl Lineage {
     }
 
     /// Counts calls and cost of a part that ran before this process started.
-    pub(crate) fn took_before(&self, calls: u64, cost: Option<Money>) {
+    pub(crate) fn add_earlier_costs(&self, calls: u64, cost: Option<Money>) {
         self.budgets.iter().for_each(|budget| budget.add(calls));
         if let (Some(meter), Some(cost)) = (self.meter.get(), cost) {
             meter.add(cost);
@@ -125,7 +125,7 @@ impl Lineage {
     /// The effective policies of a module that runs here.
     pub(crate) fn policies(&self, module: &Module) -> Policies {
         let own = module.manifest.policies.clone();
-        self.policies.as_ref().map_or(own.clone(), |above| tightened(own, above))
+        self.policies.as_ref().map_or(own.clone(), |above| tighten_policies(own, above))
     }
 
     /// The tool lists of a module that runs here and of those above it, its own list first.
@@ -161,7 +161,7 @@ impl Lineage {
     }
 }
 
-fn tightened(mut own: Policies, above: &Policies) -> Policies {
+fn tighten_policies(mut own: Policies, above: &Policies) -> Policies {
     let tighten = |own: &mut Allow, above: Allow| {
         if above == Allow::Deny {
             *own = Allow::Deny;

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use cognitive_contract::compose::plan::AnswerSource as From;
 use cognitive_contract::compose::{Composition, outcome};
-use cognitive_contract::context::{ContextFlow, EMITTED, handed_on};
+use cognitive_contract::context::{ContextFlow, EMITTED, split_updates};
 use cognitive_contract::ports::{Event, EventSink, Stage};
 use cognitive_contract::{Envelope, ErrorCode, Failure, Module};
 use serde_json::{Map, Value, json};
@@ -71,7 +71,7 @@ impl CompositionOutcome {
     pub(crate) fn share_context(self, module: &Module, envelope: &mut Envelope) -> Map<String, Value> {
         let emits = module.manifest.context.emits.iter();
         let declared: Vec<&str> = emits.map(|emit| emit.kind.as_str()).collect();
-        let (updates, others) = handed_on(self.updates, &declared);
+        let (updates, others) = split_updates(self.updates, &declared);
         merge_context(envelope, updates);
         others
     }
@@ -101,12 +101,12 @@ pub(crate) async fn run(
     input: &mut ValidInput,
     context: Map<String, Value>,
 ) -> Result<CompositionOutcome, Failure> {
-    if run.module.stands_alone() {
+    if run.module.is_standalone() {
         return Ok(CompositionOutcome::default());
     }
     let composed = Box::pin(run_parts(run, input, context)).await?;
     if composed.answer.is_none() && !composed.updates.is_empty() {
-        let (enforcement, sanitiser) = (run.plan.settings.enforced(), &run.host.sanitiser);
+        let (enforcement, sanitiser) = (run.plan.settings.enforcement(), &run.host.sanitiser);
         let warnings = input.update_context(run.module, &composed.updates, enforcement, sanitiser);
         run.warnings.extend(warnings);
     }
@@ -132,7 +132,7 @@ async fn run_parts(
     // does not limit the parts.
     let time = if lineage.is_empty() { plan.timeout } else { plan.timeout.min(run.call_timeout) };
     let (started, signals) = (Instant::now(), PartSignals::default());
-    let (references, span) = (lineage.references.or_those_of(input.value()), run.listeners.span_parent());
+    let (references, span) = (lineage.references.or_from_input(input.value()), run.listeners.span_parent());
     let deadline = started + time;
     let parent = ParentRun {
         host: run.host,
@@ -175,7 +175,7 @@ pub(crate) async fn hand_over(run: &mut Run<'_, '_>, mut answer: JudgedAnswer) -
     if answer.outcome.is_ok() {
         run.listeners.event(Event::Stage(Stage::Composed));
     }
-    answer.outcome = answer.outcome.map_err(|failure| run.recoded_for_stream(failure));
+    answer.outcome = answer.outcome.map_err(|failure| run.with_stream_code(failure));
     answer
 }
 
@@ -190,7 +190,7 @@ fn answer(parent: ParentRun<'_>, state: &PartsRun<'_>) -> JudgedAnswer {
             let data = last.and_then(|(_, envelope)| envelope.get("data").cloned());
             (last.into_iter().collect(), data)
         }
-        _ => (state.spoken(), state.plan.output(state.progress(parent))),
+        _ => (state.answered_parts(), state.plan.output(state.progress(parent))),
     };
     let mut data = match data {
         Some(Value::Object(members)) => members,
@@ -202,7 +202,7 @@ fn answer(parent: ParentRun<'_>, state: &PartsRun<'_>) -> JudgedAnswer {
     let envelope = json!({ "ok": true, "meta": meta, "data": data });
     let object = envelope.as_object().cloned().unwrap_or_default();
     let draft = Draft { object, ..Draft::default() };
-    let enforcement = parent.plan.settings.enforced();
+    let enforcement = parent.plan.settings.enforcement();
     let mut answer = output::judge(parent.module, draft, enforcement, parent.host.gate);
     // The risk of the whole is never lower than the risk of its riskiest part, whatever the data says.
     if let Ok(envelope) = &mut answer.outcome
@@ -221,5 +221,5 @@ fn failure(module: &Module, state: &PartsRun<'_>, failed: FailedChild) -> Judged
     });
     let partial = outcome::partial_data(parts);
     let partial = Some(partial).filter(|data| module.manifest.failure.partial_allowed && !data.is_empty());
-    JudgedAnswer::new(Err(failed.failure.of_part(&failed.name).with_partial(partial)))
+    JudgedAnswer::new(Err(failed.failure.in_part(&failed.name).with_partial(partial)))
 }

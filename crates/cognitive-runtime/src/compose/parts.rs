@@ -61,8 +61,8 @@ impl<'a> PartsRun<'a> {
         let of = plan.order.len() + usize::from(plan.pattern == Pattern::Conditional);
         Self {
             plan,
-            input: input.shared(),
-            text: input.given_text(),
+            input: input.shared_input(),
+            text: input.input_text(),
             results: vec![None; plan.parts.len()],
             started: BTreeSet::new(),
             last: None,
@@ -81,7 +81,7 @@ impl<'a> PartsRun<'a> {
     }
 
     /// The parts that gave an answer, by name, in declaration order.
-    pub(crate) fn spoken(&self) -> Vec<(&str, &Value)> {
+    pub(crate) fn answered_parts(&self) -> Vec<(&str, &Value)> {
         let parts = self.plan.parts.iter().zip(&self.results);
         parts.filter_map(|(part, result)| Some((part.name.as_str(), result.as_ref()?))).collect()
     }
@@ -92,10 +92,10 @@ impl<'a> PartsRun<'a> {
         done: ChildOutcome,
     ) -> (Result<Option<Value>, FailedChild>, Map<String, Value>) {
         if let Some(usage) = done.usage {
-            self.receipt.spent(usage);
+            self.receipt.add_usage(usage);
         }
         if let Some(time) = done.model_time {
-            self.receipt.took(time);
+            self.receipt.add_time(time);
         }
         self.receipt.parts.extend(done.traces);
         self.warnings.extend(done.warnings);
@@ -115,7 +115,7 @@ impl<'a> PartsRun<'a> {
     /// Records the model of the answer, if all parts used the same model.
     pub(crate) fn note_model(&mut self) {
         let of = |(_, envelope): &(&str, &Value)| envelope.pointer("/meta/model").cloned();
-        let mut models: Vec<Option<Value>> = self.spoken().iter().map(of).collect();
+        let mut models: Vec<Option<Value>> = self.answered_parts().iter().map(of).collect();
         models.dedup();
         if let [Some(Value::String(model))] = models.as_slice() {
             self.receipt.model = Some(model.clone());
@@ -129,8 +129,8 @@ impl<'a> PartsRun<'a> {
     }
 
     /// Does the same for a part without a result.
-    pub(crate) fn tell_unfinished(&mut self, name: &str, state: PartState) {
-        self.receipt.parts.push(Trace::unfinished(name, state));
+    pub(crate) fn report_unfinished(&mut self, name: &str, state: PartState) {
+        self.receipt.parts.push(Trace::unfinished_trace(name, state));
         self.tell(name, state);
     }
 
@@ -175,18 +175,18 @@ impl<'a> PartsRun<'a> {
                         open.insert(place);
                         running.push(async move { (place, child.await) });
                     }
-                    None => queue.done(place),
+                    None => queue.mark_done(place),
                 }
             }
             let next = parent.signals.next(&mut running, self.sink, self.count).await;
             let Some((place, done)) = next else { return Ok(()) };
             open.remove(&place);
-            queue.done(place);
+            queue.mark_done(place);
             self.tell(self.name(place), done.state());
             let (result, handed_on) = self.take(done);
             let result = result.map_err(|failed| {
                 self.cancel(&open);
-                failed.blamed(|at| self.plan.origin(place, at, self.progress(parent)))
+                failed.with_blame_at(|at| self.plan.origin(place, at, self.progress(parent)))
             })?;
             if let Some(slot) = self.results.get_mut(place) {
                 *slot = result;
@@ -203,13 +203,13 @@ impl<'a> PartsRun<'a> {
     /// concurrently, only those that feed it. (D-28)
     fn context_of(&self, place: usize) -> Map<String, Value> {
         if self.plan.pattern != Pattern::Parallel {
-            return self.flow.handed_down(|_| true);
+            return self.flow.child_context(|_| true);
         }
         let (mut before, mut open) = (BTreeSet::new(), vec![place]);
         while let Some(part) = open.pop().and_then(|place| self.plan.parts.get(place)) {
             open.extend(part.after.iter().filter(|place| before.insert(self.turn(**place))));
         }
-        self.flow.handed_down(|turn| before.contains(&turn))
+        self.flow.child_context(|turn| before.contains(&turn))
     }
 
     fn name(&self, place: usize) -> &'a str {
@@ -219,7 +219,7 @@ impl<'a> PartsRun<'a> {
     /// Records that running parts are no longer awaited.
     fn cancel(&mut self, open: &BTreeSet<usize>) {
         for place in open {
-            self.tell_unfinished(self.name(*place), PartState::Cancelled);
+            self.report_unfinished(self.name(*place), PartState::Cancelled);
         }
     }
 
@@ -230,7 +230,9 @@ impl<'a> PartsRun<'a> {
         let progress = self.progress(parent);
         let Some(input) = part_input(plan, (self.input, self.text), progress, place) else {
             let reason = plan.why_skipped(place, progress);
-            self.receipt.parts.push(Trace::unfinished(&part.name, PartState::Skipped).because(reason));
+            self.receipt
+                .parts
+                .push(Trace::unfinished_trace(&part.name, PartState::Skipped).with_reason(reason));
             self.tell(&part.name, PartState::Skipped);
             return None;
         };
@@ -257,7 +259,7 @@ pub(crate) fn part_input(
     place: usize,
 ) -> Option<RunInput> {
     let (whole, text) = given;
-    let (input, is_whole) = if plan.passes_input_on(place, progress) {
+    let (input, is_whole) = if plan.forwards_input(place, progress) {
         (RunInput::Shared(Arc::clone(whole)), true)
     } else {
         let input = plan.input_of(place, progress)?;
@@ -277,7 +279,7 @@ fn turns(plan: &CompositionPlan) -> Vec<usize> {
         (PartQueue::new(plan, &plan.order), vec![plan.parts.len(); plan.parts.len()]);
     let mut next = 0;
     while let Some(place) = queue.next() {
-        queue.done(place);
+        queue.mark_done(place);
         if let Some(turn) = turns.get_mut(place) {
             *turn = next;
         }

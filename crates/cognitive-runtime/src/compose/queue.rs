@@ -46,7 +46,7 @@ impl PartQueue {
     }
 
     /// Marks a part as done, whatever its outcome.
-    pub(crate) fn done(&mut self, place: usize) {
+    pub(crate) fn mark_done(&mut self, place: usize) {
         for next in self.feeds.remove(&place).unwrap_or_default() {
             let left = self.blocked.get_mut(&next).map_or(0, |count| {
                 *count = count.saturating_sub(1);
@@ -84,9 +84,9 @@ mod tests {
         let plan = plan(json!({ "requires": requires, "dataflow": dataflow }));
         let mut queue = PartQueue::new(&plan, &[0, 1, 2, 3]);
         assert_eq!((queue.next(), queue.next(), queue.next()), (Some(0), Some(1), Some(3)));
-        queue.done(0);
+        queue.mark_done(0);
         assert_eq!(queue.next(), None, "`b` is not done");
-        queue.done(1);
+        queue.mark_done(1);
         assert_eq!((queue.next(), queue.next()), (Some(2), None));
         // A part that is queued alone waits for no other.
         assert_eq!(PartQueue::new(&plan, &[2]).next(), Some(2));

@@ -58,7 +58,7 @@ impl Results {
             (Some(CallReplacement::Result(result)), _) | (None, Some(result)) => result,
             (None, None) => return None,
         };
-        let shown = result.as_ref().map_or(Value::Null, shown);
+        let shown = result.as_ref().map_or(Value::Null, shown_result);
         let json = serde_json::to_string_pretty(&shown).unwrap_or_default();
         Some(format!("[Result from @call:{}]:\n{json}", call.module))
     }
@@ -68,26 +68,27 @@ impl Results {
         match self.named.get(&insert.module) {
             None => ValueReplacement::AsWritten,
             Some(result) => {
-                let text = result.as_ref().and_then(|envelope| insert.shown(envelope));
+                let text = result.as_ref().and_then(|envelope| insert.text(envelope));
                 text.map_or(ValueReplacement::Missing, ValueReplacement::Text)
             }
         }
     }
 
     /// The results that the prompt does not place itself, by module; `None` if there are none.
-    pub(crate) fn not_placed(&self, directives: &Directives) -> Option<String> {
+    pub(crate) fn unplaced_results(&self, directives: &Directives) -> Option<String> {
         let called = directives.calls.iter().map(|call| call.module.as_str());
         let inserted = directives.inserts.iter().map(|insert| insert.module.as_str());
         let placed: HashSet<&str> = called.chain(inserted).collect();
         let rest = self.named.iter().filter(|(name, _)| !placed.contains(name.as_str()));
-        let rest: Map<String, Value> =
-            rest.map(|(name, result)| (name.clone(), result.as_ref().map_or(Value::Null, shown))).collect();
+        let rest: Map<String, Value> = rest
+            .map(|(name, result)| (name.clone(), result.as_ref().map_or(Value::Null, shown_result)))
+            .collect();
         (!rest.is_empty()).then(|| format!("Results of other modules as JSON.\n{}", Value::Object(rest)))
     }
 }
 
 /// A result without the runtime's own notes.
-fn shown(envelope: &Value) -> Value {
+fn shown_result(envelope: &Value) -> Value {
     let member = |pointer: &str| envelope.pointer(pointer).cloned().unwrap_or(Value::Null);
     json!({
         "ok": member("/ok"),

@@ -56,10 +56,10 @@ pub(crate) fn answer_size(module: &Module, wanted: Option<u64>, script: WritingS
     let data = module.contract.data().schema();
     let bound = Walk { root: data, script, nodes: 0 }.tokens(data, 0).map(|data| data.saturating_add(around));
     let within = |tokens: u64| tokens.clamp(LEAST_ANSWER_TOKENS, MOST_ANSWER_TOKENS);
-    let extra = extras.saturating_mul(script.scaled(USUAL_EXTRA_TOKENS));
+    let extra = extras.saturating_mul(script.scale_tokens(USUAL_EXTRA_TOKENS));
     AnswerSize {
         usual: within(
-            bound.unwrap_or(u64::MAX).min(script.scaled(USUAL_ANSWER_TOKENS)).saturating_add(extra),
+            bound.unwrap_or(u64::MAX).min(script.scale_tokens(USUAL_ANSWER_TOKENS)).saturating_add(extra),
         ),
         most: bound.filter(|_| extras == 0).map_or(MOST_ANSWER_TOKENS, within),
     }
@@ -93,7 +93,7 @@ impl WritingScript {
     }
 
     /// The number of tokens for a text that has this many in the Latin script.
-    fn scaled(self, tokens: u64) -> u64 {
+    fn scale_tokens(self, tokens: u64) -> u64 {
         match self {
             Self::Latin => tokens,
             Self::Other => tokens.saturating_mul(OTHER_PER_LATIN),
@@ -122,9 +122,9 @@ impl Walk<'_> {
         };
         // A value satisfies all keywords, so the tightest bound counts.
         let said = [
-            listed(members),
-            self.referred(members, depth),
-            self.typed(members, depth),
+            longest_listed(members),
+            self.referenced_tokens(members, depth),
+            self.longest_type(members, depth),
             self.any_of(members, "anyOf", depth),
             self.any_of(members, "oneOf", depth),
             self.all_of(members, depth),
@@ -132,7 +132,7 @@ impl Walk<'_> {
         said.into_iter().flatten().min()
     }
 
-    fn referred(&mut self, members: &Map<String, Value>, depth: usize) -> Option<u64> {
+    fn referenced_tokens(&mut self, members: &Map<String, Value>, depth: usize) -> Option<u64> {
         let pointer = members.get("$ref")?.as_str()?.strip_prefix('#')?;
         let root = self.root;
         self.tokens(root.pointer(pointer)?, depth + 1)
@@ -152,7 +152,7 @@ impl Walk<'_> {
     }
 
     /// The tokens of the longest allowed type.
-    fn typed(&mut self, members: &Map<String, Value>, depth: usize) -> Option<u64> {
+    fn longest_type(&mut self, members: &Map<String, Value>, depth: usize) -> Option<u64> {
         let types: Vec<&str> = match members.get("type")? {
             Value::String(name) => vec![name.as_str()],
             Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
@@ -205,14 +205,14 @@ fn count(members: &Map<String, Value>, name: &str) -> Option<u64> {
 }
 
 /// The tokens of the longest listed value.
-fn listed(members: &Map<String, Value>) -> Option<u64> {
-    let constant = members.get("const").map(written);
+fn longest_listed(members: &Map<String, Value>) -> Option<u64> {
+    let constant = members.get("const").map(literal_tokens);
     let listed = members.get("enum").and_then(Value::as_array);
-    constant.or_else(|| listed?.iter().map(written).max())
+    constant.or_else(|| listed?.iter().map(literal_tokens).max())
 }
 
 /// The tokens of a value that the schema spells out. Names need more tokens per character than prose.
-fn written(value: &Value) -> u64 {
+fn literal_tokens(value: &Value) -> u64 {
     (value.to_string().len() as u64).div_ceil(2).saturating_add(1)
 }
 

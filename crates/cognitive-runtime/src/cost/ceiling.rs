@@ -21,7 +21,7 @@ use crate::compose::lineage::Lineage;
 use crate::host::{Host, RunOptions, RunPlan};
 use crate::stages::media::MediaNote;
 use crate::stages::{prompt, requirements};
-use crate::tools::{MAX_ROUNDS as TOOL_ROUNDS, offered_below};
+use crate::tools::{MAX_ROUNDS as TOOL_ROUNDS, offered_tools};
 
 /// The bytes that a repair prompt adds about the broken answer.
 const REASK_BYTES: u64 = 2048;
@@ -221,7 +221,8 @@ impl<'a> Estimate<'a> {
         said: &[u64],
     ) -> Result<u64, Failure> {
         let Some(part) = plan.parts.get(index) else { return Ok(0) };
-        let place = CostedPlace { input_bytes: fed(plan, index, place.input_bytes, said), ..place };
+        let place =
+            CostedPlace { input_bytes: part_input_bytes(plan, index, place.input_bytes, said), ..place };
         let first = self.add_named(&part.name, &part.range, place)?;
         let second = match &part.fallback {
             Some(name) => self.add_named(name, &VersionRange::any(), place)?,
@@ -354,7 +355,7 @@ impl<'a> Estimate<'a> {
 
     /// The tokens of the tools that a model may be offered, and the number of tool rounds.
     fn tools(&self, module: &Module, provider: &dyn Provider, vocabulary: BilledVocabulary) -> (u64, u64) {
-        let offered = offered_below(&Lineage::default(), self.host, provider, module);
+        let offered = offered_tools(&Lineage::default(), self.host, provider, module);
         let rounds = if offered.is_empty() { 0 } else { TOOL_ROUNDS as u64 };
         (offered.iter().map(|tool| tool_tokens(tool, vocabulary)).sum(), rounds)
     }
@@ -368,7 +369,7 @@ impl<'a> Estimate<'a> {
             .models
             .all()
             .map(AsRef::as_ref)
-            .filter(|provider| !is_local || provider.stays_here())
+            .filter(|provider| !is_local || provider.is_local())
             .filter(|provider| requirements::check(&module.manifest, *provider).is_ok())
             .collect()
     }
@@ -390,7 +391,7 @@ impl<'a> Estimate<'a> {
 
 /// The longest input of a part. If no path contains another, the paths take disjoint parts of a source, so
 /// together they are no longer than the source.
-fn fed(plan: &CompositionPlan, index: usize, input_bytes: u64, said: &[u64]) -> u64 {
+fn part_input_bytes(plan: &CompositionPlan, index: usize, input_bytes: u64, said: &[u64]) -> u64 {
     let Some(part) = plan.parts.get(index).filter(|part| !part.fed_by.is_empty()) else { return input_bytes };
     let steps = part.fed_by.iter().filter_map(|step| plan.steps.get(*step));
     let steps = steps.filter(|step| step.to.contains(&FlowTarget::Part(index)));

@@ -30,7 +30,7 @@ pub(crate) fn admit(run: &Run<'_, '_>, input: &ValidInput) -> Result<(), Failure
     let ceiling = estimate.rounds(run.module, given.len() as u64, run.lineage.rounds)?;
     let cost = ceiling.cost;
     if let Some(limit) = plan.settings.max_cost.filter(|limit| cost > *limit) {
-        return Err(too_dear(cost, limit, MAX_COST)
+        return Err(ceiling_too_high(cost, limit, MAX_COST)
             .with_detail("calls", json!(ceiling.calls))
             .suggest(format!(
                 "Allow it with `--max-cost {cost}`, send less, or choose a cheaper model with `--model`"
@@ -41,7 +41,7 @@ pub(crate) fn admit(run: &Run<'_, '_>, input: &ValidInput) -> Result<(), Failure
         Err(failure) => failure,
         // Runs that share a limit, such as those of an evaluation.
         Ok(short) if short.budget == MAX_COST => {
-            too_dear(cost, short.limit, short.budget).with_detail("left", money(short.left)).suggest(
+            ceiling_too_high(cost, short.limit, short.budget).with_detail("left", money(short.left)).suggest(
                 "Raise `--max-cost`, which is the limit of all runs together; earlier runs have used it up",
             )
         }
@@ -60,9 +60,9 @@ fn failure(message: String) -> Failure {
 }
 
 /// The failure of a run that is not admitted.
-fn too_dear(ceiling: Money, limit: Money, from: &str) -> Failure {
+fn ceiling_too_high(ceiling: Money, limit: Money, from: &str) -> Failure {
     let message = format!("the run could cost {ceiling} {CURRENCY}, the limit is: {limit}");
-    told(failure(message), ceiling, limit, from)
+    with_cost_details(failure(message), ceiling, limit, from)
 }
 
 /// The time after which a run may fit that only the reservations of others keep out, in seconds. Runs take seconds.
@@ -75,8 +75,8 @@ fn out_of_budget(ceiling: Money, short: &BudgetShort) -> Failure {
         "the run could cost {ceiling} {CURRENCY}; of the budget `{budget}` of {limit} {CURRENCY}, {spent} are spent and \
          {reserved} are reserved by runs in flight"
     );
-    let failure = told(failure(message), ceiling, limit, budget)
-        .blaming(Blame::Runtime)
+    let failure = with_cost_details(failure(message), ceiling, limit, budget)
+        .with_blame(Blame::Runtime)
         .with_detail("left", money(left))
         .with_detail("spent", money(spent))
         .with_detail("reserved", money(reserved));
@@ -101,14 +101,14 @@ fn out_of_budget(ceiling: Money, short: &BudgetShort) -> Failure {
 }
 
 /// The failure of a run that cannot continue.
-pub(super) fn too_dear_now(total: Money, limit: Money, from: &str) -> Failure {
+pub(super) fn limit_reached(total: Money, limit: Money, from: &str) -> Failure {
     let message =
         format!("the next model call could bring the cost to {total} {CURRENCY}, the limit is: {limit}");
-    told(failure(message), total, limit, from)
+    with_cost_details(failure(message), total, limit, from)
         .suggest("Raise the limit: a part passed on more text than the estimate allows for")
 }
 
-fn told(failure: Failure, ceiling: Money, limit: Money, from: &str) -> Failure {
+fn with_cost_details(failure: Failure, ceiling: Money, limit: Money, from: &str) -> Failure {
     failure
         .with_detail("ceiling", money(ceiling))
         .with_detail("limit", money(limit))
@@ -118,7 +118,7 @@ fn told(failure: Failure, ceiling: Money, limit: Money, from: &str) -> Failure {
 
 /// The failure if the model has no price, so the cost of the run is unknown.
 pub(super) fn no_price(provider: &dyn Provider) -> Failure {
-    let model = provider.destination().unwrap_or_default().asked(provider.name());
+    let model = provider.destination().unwrap_or_default().model_label(provider.name());
     failure(format!("cannot enforce the cost limit: the price of the model is unknown: `{model}`"))
         .with_detail("kind", json!("no_price"))
         .with_detail("model", json!(model))

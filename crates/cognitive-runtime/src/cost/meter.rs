@@ -13,7 +13,7 @@ use cognitive_ports::prices::ModelPrice;
 use cognitive_ports::spending::{BudgetShort, DayBudget, MAX_COST, SpendingEntry, SpendingLedger, day_of};
 
 use super::WritingScript;
-use super::limit::{no_books, too_dear_now};
+use super::limit::{limit_reached, no_books};
 use crate::clock::Clock;
 use crate::run::Run;
 
@@ -73,8 +73,8 @@ impl DayEntry {
     }
 
     /// The amount that no run has reserved.
-    fn left(&self) -> Result<Money, String> {
-        let (all, of_key) = self.ledger.counted(self.day, &self.key, self.clock.now())?;
+    fn remaining_amount(&self) -> Result<Money, String> {
+        let (all, of_key) = self.ledger.counted_spending(self.day, &self.key, self.clock.now())?;
         let DayBudget { per_day, per_key } = self.budget;
         let left = [(per_day, all), (per_key, of_key)];
         Ok(left
@@ -127,14 +127,14 @@ impl CostMeter {
         let mut more = most.minus(usual);
         if let Some(limit) = self.limit {
             if total > limit {
-                return Err(too_dear_now(total, limit, MAX_COST));
+                return Err(limit_reached(total, limit, MAX_COST));
             }
             more = more.min(limit.minus(total).minus(planned));
         }
         if let Some(books) = &self.books {
             let cover = |reserved, sent| books.cover(reserved, sent).map_err(|reason| no_books(&reason));
             if more > Money::ZERO {
-                let left = books.left().map_err(|reason| no_books(&reason))?;
+                let left = books.remaining_amount().map_err(|reason| no_books(&reason))?;
                 more = more.min(Money::from_pico(left.pico() / SHARE));
             }
             let (roomy, sent) = (state.reserved.max(total.plus(more).plus(planned)), total.plus(more));
@@ -144,7 +144,7 @@ impl CostMeter {
                 // Another run took the room. The usual amount is reserved already.
                 more = Money::ZERO;
                 let reserved = state.reserved.max(total);
-                cover(reserved, total)?.map_err(|short| too_dear_now(total, short.limit, short.budget))?;
+                cover(reserved, total)?.map_err(|short| limit_reached(total, short.limit, short.budget))?;
                 state.reserved = reserved;
             }
         }
@@ -241,7 +241,7 @@ impl CallCost {
 
     /// Settles a failed try. A request that the service refused costs nothing; a broken reply without a token count
     /// of the whole may have cost the worst case.
-    pub(crate) fn failed(&self, attempt: &Attempt) {
+    pub(crate) fn settle_failure(&self, attempt: &Attempt) {
         let refused = attempt.status.is_some_and(|status| !(200..300).contains(&status));
         let uncounted = if refused { Money::ZERO } else { self.worst() };
         let usage = attempt.usage.filter(|_| !attempt.counted_midway);
@@ -249,7 +249,7 @@ impl CallCost {
     }
 
     /// Settles a try that gave an answer. Without a token count it may have cost the worst case.
-    pub(crate) fn answered(&self, usage: Option<Usage>) {
+    pub(crate) fn settle_answer(&self, usage: Option<Usage>) {
         self.meter.settle(self.worst(), self.cost(usage, self.worst()));
     }
 
@@ -313,7 +313,7 @@ mod tests {
             let mut attempt = Attempt::new(DecodeMode::Prompt, "broke off", Duration::ZERO);
             (attempt.status, attempt.usage) = (Some(200), Some(Usage::new(10, 1)));
             attempt.counted_midway = midway;
-            call.failed(&attempt);
+            call.settle_failure(&attempt);
             assert_eq!(call.meter.state.lock().settled, pico(cost), "{midway}");
         }
     }

@@ -57,11 +57,11 @@ pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 pub fn price_of(host: &Host, provider: &dyn Provider) -> Option<ModelPrice> {
     let model = provider.destination().and_then(|to| to.model).unwrap_or_default();
     let listed = host.prices.price(provider.name(), &model);
-    listed.or_else(|| provider.stays_here().then_some(ModelPrice::FREE))
+    listed.or_else(|| provider.is_local().then_some(ModelPrice::FREE))
 }
 
 /// Returns usage with its cost, for a call of the model that is asked now.
-pub(crate) fn priced(host: &Host, provider: &dyn Provider, usage: Usage) -> Usage {
+pub(crate) fn with_cost(host: &Host, provider: &dyn Provider, usage: Usage) -> Usage {
     // A saved reply was paid for when it was recorded.
     let asks = provider.destination().is_some();
     usage.with_cost(price_of(host, provider).filter(|_| asks).map(|price| price.cost(&usage)))
@@ -98,7 +98,7 @@ pub(crate) fn hold_to_limit(run: &Run<'_, '_>, call: &mut ModelCall) {
 }
 
 /// The cost of a request, if the run has a limit.
-pub(crate) fn of_call(run: &Run<'_, '_>, call: &ModelCall) -> Option<CallCost> {
+pub(crate) fn call_cost(run: &Run<'_, '_>, call: &ModelCall) -> Option<CallCost> {
     let meter = run.lineage.meter()?;
     let price = price_of(run.host, run.provider)?;
     let usual = call.max_output_tokens.unwrap_or(u64::MAX);

@@ -91,7 +91,7 @@ impl Pieces<'_> {
     /// The most tokens of a run of bytes of one class.
     fn run(&self, sort: Sort, start: usize, end: usize) -> u64 {
         let run = self.bytes.get(start..end).unwrap_or_default();
-        let (before, after) = (self.before(start), self.bytes.get(end).copied());
+        let (before, after) = (self.byte_before(start), self.bytes.get(end).copied());
         let bytes = run.len() as u64;
         let is_alone = [before, after].into_iter().flatten().all(|byte| byte.is_ascii());
         match sort {
@@ -125,14 +125,14 @@ impl Pieces<'_> {
         }
     }
 
-    fn before(&self, place: usize) -> Option<u8> {
+    fn byte_before(&self, place: usize) -> Option<u8> {
         place.checked_sub(1).and_then(|place| self.bytes.get(place)).copied()
     }
 
     /// Returns whether an apostrophe before this place belongs to the word before it, as in `it's`.
     fn is_contracted(&self, place: usize) -> bool {
         let letter = place.checked_sub(2).and_then(|place| self.bytes.get(place));
-        self.before(place) == Some(b'\'')
+        self.byte_before(place) == Some(b'\'')
             && letter.is_some_and(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii())
     }
 }

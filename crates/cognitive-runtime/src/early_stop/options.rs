@@ -27,14 +27,14 @@ pub(super) fn admits(options: &[Value], kinds: u8) -> bool {
 }
 
 /// A rule about numbers: its name, its wording, the bound if there is one, and the test that finds a violation.
-type Bound = (&'static str, &'static str, Option<f64>, fn(f64, f64) -> bool);
+type NumberRule = (&'static str, &'static str, Option<f64>, fn(f64, f64) -> bool);
 
 /// The rule that a number breaks, with the expectation. A number that floats round is not judged.
 pub(super) fn number_fault(node: &ValueRules, value: f64) -> Option<(&'static str, String)> {
     if !is_exact(value) {
         return None;
     }
-    let rules: [Bound; 4] = [
+    let rules: [NumberRule; 4] = [
         ("minimum", "at least", node.minimum, |value, bound| value < bound),
         ("maximum", "at most", node.maximum, |value, bound| value > bound),
         ("exclusiveMinimum", "more than", node.above, |value, bound| value <= bound),

@@ -43,7 +43,7 @@ impl EarlyStopRecord {
 
 /// The failure of a cut reply, which is also recorded in the receipt.
 pub(crate) fn failure(run: &mut Run<'_, '_>) -> Failure {
-    let Some(cut) = run.listeners.stopped() else {
+    let Some(cut) = run.listeners.take_stopped_call() else {
         return Failure::new(ErrorCode::InternalError, "a call was stopped for an unknown reason");
     };
     run.receipt.cut(&cut, run.plan.settings.max_output_tokens);
@@ -51,7 +51,7 @@ pub(crate) fn failure(run: &mut Run<'_, '_>) -> Failure {
     let read = cut.text.get(..cut.verdict.at).unwrap_or(&cut.text);
     let allowed = run.module.manifest.failure.partial_allowed;
     let partial = allowed.then(|| partial::complete(run.module, read, run.strict()).unwrap_or_default());
-    Failure::of_violations(output_code(found), found)
+    Failure::from_violations(output_code(found), found)
         .with_partial(partial)
         .with_detail("stopped_at", json!(cut.verdict.at))
         .suggest(

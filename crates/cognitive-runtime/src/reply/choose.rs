@@ -42,12 +42,12 @@ pub(super) fn choose(
 ) -> Result<ChosenObject, UnreadableReply> {
     let mut found = std::mem::take(&mut outline.found);
     if found.is_empty() {
-        return Err(nothing(text, outline));
+        return Err(no_object_reason(text, outline));
     }
     let only = outline.only.take();
     let index = if only.is_some() { 0 } else { decide(text, &found, fits)? };
     let candidate = found.remove(index);
-    nothing_unread(text, (&candidate, &found), outline.broken, *finish == Finish::CutOff)?;
+    check_unread(text, (&candidate, &found), outline.broken, *finish == Finish::CutOff)?;
     let broken = outline.broken.filter(|broken| broken.begun && !broken.is_thought).map(|broken| broken.open);
     let others = || found.iter().map(|other| other.at).chain(broken);
     let passed_over = others().min().map(|first| (first, others().count()));
@@ -65,7 +65,7 @@ fn decide(text: &str, found: &[ReplyCandidate], fits: Fits<'_>) -> Result<usize,
         candidate.is_readable && object(candidate).is_some_and(fits)
     };
     let fitting: Vec<_> = found.iter().enumerate().filter(keeps).take(MAX_FITTING).collect();
-    let Some(((index, last), others)) = fitting.split_last() else { return Ok(best(found)) };
+    let Some(((index, last), others)) = fitting.split_last() else { return Ok(best_candidate(found)) };
     let answer = if others.is_empty() { None } else { object(last) };
     if others.iter().all(|(_, other)| object(other) == answer) {
         return Ok(*index);
@@ -75,14 +75,14 @@ fn decide(text: &str, found: &[ReplyCandidate], fits: Fits<'_>) -> Result<usize,
 }
 
 /// The object that is reported if none keeps the contract.
-fn best(found: &[ReplyCandidate]) -> usize {
+fn best_candidate(found: &[ReplyCandidate]) -> usize {
     let rank = |candidate: &ReplyCandidate| (candidate.is_envelope, candidate.end - candidate.at);
     let ranked = found.iter().enumerate().max_by_key(|(_, candidate)| rank(candidate));
     ranked.map_or(0, |(index, _)| index)
 }
 
 /// The reason why a reply has no object.
-fn nothing(text: &str, outline: &ReplyOutline) -> UnreadableReply {
+fn no_object_reason(text: &str, outline: &ReplyOutline) -> UnreadableReply {
     let (reason, at) = match outline {
         ReplyOutline { broken: Some(broken), .. } => return (*broken).into(),
         ReplyOutline { other: true, .. } => (UnreadableReason::NotAnObject, None),
@@ -105,7 +105,7 @@ impl From<BrokenValue> for UnreadableReply {
 }
 
 /// Refuses an answer if the reply has another possible answer that cannot be read.
-fn nothing_unread(
+fn check_unread(
     text: &str,
     (chosen, others): (&ReplyCandidate, &[ReplyCandidate]),
     broken: Option<BrokenValue>,
@@ -113,7 +113,7 @@ fn nothing_unread(
 ) -> Result<(), UnreadableReply> {
     let is_later = |other: &&ReplyCandidate| other.at > chosen.at && other.is_envelope;
     let mut closed_early = std::iter::once(chosen).chain(others.iter().filter(is_later));
-    if let Some(early) = closed_early.find(|candidate| candidate.closed_early(text)) {
+    if let Some(early) = closed_early.find(|candidate| candidate.is_closed_early(text)) {
         return Err(UnreadableReply { reason: UnreadableReason::ClosedEarly, at: Some(early.end) });
     }
     let Some(broken) = broken else { return Ok(()) };

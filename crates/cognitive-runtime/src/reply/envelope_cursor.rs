@@ -58,7 +58,7 @@ impl EnvelopeCursor {
     }
 
     /// Must be called after a close was handled.
-    pub(crate) fn closed(&mut self) {
+    pub(crate) fn handle_close(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }
 

@@ -37,7 +37,7 @@ impl OpenFence {
 
 impl FenceLine {
     /// Returns the position after some more text.
-    pub(super) fn behind(self, run: &str) -> Self {
+    pub(super) fn after_text(self, run: &str) -> Self {
         let rest = match self {
             Self::Opening => match run.split_once('\n') {
                 Some((_, rest)) => rest,
@@ -82,7 +82,7 @@ pub(super) enum OnlyFence {
 }
 
 /// Looks for a fence with only white space around it.
-pub(super) fn only(text: &str) -> OnlyFence {
+pub(super) fn sole_fence(text: &str) -> OnlyFence {
     let mut lines = TextLines { text, at: 0 };
     let Some((opening, fence)) = lines.find_map(|line| Some((line, mark(line.2)?))) else {
         return OnlyFence::Missing;
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn content(text: &str) -> Option<&str> {
-        match only(text) {
+        match sole_fence(text) {
             OnlyFence::Alone(from, to) => text.get(from..to).map(str::trim),
             _ => None,
         }
@@ -134,15 +134,15 @@ mod tests {
         assert_eq!(content("````\n```\n{}\n```\n````"), Some("```\n{}\n```"));
         assert_eq!(content("~~~\n[]\n~~~"), Some("[]"));
         for text in ["{\"a\": \"```\\n{}\\n```\"}", "```json\n{}", "x ```{}```", "``\n{}\n``", ""] {
-            assert_eq!(only(text), OnlyFence::Missing, "{text}");
+            assert_eq!(sole_fence(text), OnlyFence::Missing, "{text}");
         }
     }
 
     #[test]
     fn d_09_nothing_may_stand_beside_it() {
-        assert_eq!(only("a\n```\n{}\n```"), OnlyFence::Accompanied(0));
-        assert_eq!(only("```\n{}\n```\n so"), OnlyFence::Accompanied(12));
-        assert_eq!(only("```\n{}\n```\n```\n{}\n```"), OnlyFence::Accompanied(11));
-        assert_eq!(only("<think>\n</think>\n```\n{}\n```"), OnlyFence::Accompanied(0));
+        assert_eq!(sole_fence("a\n```\n{}\n```"), OnlyFence::Accompanied(0));
+        assert_eq!(sole_fence("```\n{}\n```\n so"), OnlyFence::Accompanied(12));
+        assert_eq!(sole_fence("```\n{}\n```\n```\n{}\n```"), OnlyFence::Accompanied(11));
+        assert_eq!(sole_fence("<think>\n</think>\n```\n{}\n```"), OnlyFence::Accompanied(0));
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Never completes truncated text, never accepts `NaN`, never merges two objects, never takes a part of a broken
 //! value. Never hides a liberty: each is in [`Draft::liberties`] with its offset, or counted there if one kind is
-//! frequent. Each number that does not keep its value is in [`Draft::rounded`].
+//! frequent. Each number that does not keep its value is in [`Draft::rounded_numbers`].
 
 use cognitive_contract::numbers::{self, RoundedNumber};
 use cognitive_contract::ports::Finish;
@@ -135,7 +135,7 @@ fn object(
     if let Some(repeated) = liberties.first().filter(|_| leniency == Leniency::Strict) {
         return Err((UnreadableReason::RepeatedName, Some(repeated.at)).into());
     }
-    let rounded = if floats { numbers::rounded(body) } else { Vec::new() };
+    let rounded = if floats { numbers::rounded_numbers(body) } else { Vec::new() };
     Ok(Draft { object, liberties, rounded })
 }
 
@@ -150,9 +150,9 @@ fn unreadable(fault: StrictFault, start: usize, end: usize) -> UnreadableReply {
 
 /// Reads the content of a fence that is the whole reply, strictly.
 fn in_fence(text: &str, (start, end): (usize, usize), fault: StrictFault) -> Result<Draft, UnreadableReply> {
-    let (from, to) = match fence::only(text) {
+    let (from, to) = match fence::sole_fence(text) {
         OnlyFence::Missing => {
-            return overflowing(text, (start, end)).ok_or_else(|| unreadable(fault, start, end));
+            return overflowing_draft(text, (start, end)).ok_or_else(|| unreadable(fault, start, end));
         }
         OnlyFence::Accompanied(at) => return Err((UnreadableReason::NotAlone, Some(at)).into()),
         OnlyFence::Alone(from, to) => (from, to),
@@ -162,7 +162,7 @@ fn in_fence(text: &str, (start, end): (usize, usize), fault: StrictFault) -> Res
     let inside = (open, open + content.trim().len());
     let mut draft = match strict::parse(content) {
         Ok(read) => object(read, text, open, content, Leniency::Strict)?,
-        Err(fault) => overflowing(text, inside).ok_or_else(|| unreadable(fault, from, to))?,
+        Err(fault) => overflowing_draft(text, inside).ok_or_else(|| unreadable(fault, from, to))?,
     };
     draft.liberties.push(Liberty::from_rule(LibertyRule::Fence, from));
     Ok(draft)
@@ -170,7 +170,7 @@ fn in_fence(text: &str, (start, end): (usize, usize), fault: StrictFault) -> Res
 
 /// An object that follows RFC 8259, except for a number that no type can hold. It is read so that an error can name
 /// the number.
-fn overflowing(text: &str, (start, end): (usize, usize)) -> Option<Draft> {
+fn overflowing_draft(text: &str, (start, end): (usize, usize)) -> Option<Draft> {
     let read = read_object(text, start)?;
     let overflows = read.rounded.iter().any(|number| number.overflows);
     (overflows && read.end == end && read.liberties.is_empty()).then(|| Draft {
@@ -189,12 +189,12 @@ pub(super) fn in_text(
 ) -> Result<Draft, UnreadableReply> {
     let ChosenObject { candidate, read, passed_over } = choose::choose(text, &mut outline, finish, fits)?;
     let ReadValue { object, mut liberties, rounded, .. } = read;
-    liberties.extend(surroundings(&outline, candidate.fence, passed_over));
+    liberties.extend(surrounding_liberties(&outline, candidate.fence, passed_over));
     Ok(Draft { object, liberties, rounded })
 }
 
 /// The liberties for text that was skipped around the answer.
-fn surroundings(
+fn surrounding_liberties(
     outline: &ReplyOutline,
     fence: Option<usize>,
     passed_over: Option<(usize, usize)>,

@@ -205,7 +205,7 @@ impl ReplyGrammar {
             self.clean = self.clean && run.chars().all(is_blank);
         }
         if let Some(fence) = &mut self.fence {
-            fence.line = fence.line.behind(run);
+            fence.line = fence.line.after_text(run);
         }
         self.at += run.len();
     }
@@ -246,12 +246,12 @@ impl ReplyGrammar {
         if matches!(next, b'{' | b'[' | b'"' | b'-' | b'0'..=b'9') {
             self.begin(Bracket::List, from, listener);
         } else {
-            self.back_to_prose(from, listener);
+            self.return_to_prose(from, listener);
         }
     }
 
     /// Treats the text at an offset as prose.
-    fn back_to_prose(&mut self, from: usize, listener: &mut impl JsonListener) {
+    fn return_to_prose(&mut self, from: usize, listener: &mut impl JsonListener) {
         self.state = GrammarState::Prose;
         self.at = from;
         // A bracket or a `<`: both are one byte that is not blank, so either text works.
@@ -269,7 +269,7 @@ impl ReplyGrammar {
         match progress {
             ReadProgress::More => return false,
             ReadProgress::Done => self.take(input.text, listener),
-            ReadProgress::Broken(cause) => self.broke(cause, listener),
+            ReadProgress::Broken(cause) => self.handle_break(cause, listener),
         }
         true
     }
@@ -345,7 +345,7 @@ impl ReplyGrammar {
             }
             GrammarState::Bracket { from } => {
                 let from = *from;
-                self.back_to_prose(from, listener);
+                self.return_to_prose(from, listener);
             }
             GrammarState::Thinking { from, last_close, .. } => match (*from, *last_close) {
                 // If tags do not pair up, the last closing one ends the thinking: a model that writes about its tags
@@ -354,7 +354,7 @@ impl ReplyGrammar {
                     self.no_more_closing = true;
                     self.end_thinking(from, end, listener);
                 }
-                (from, None) => self.unclosed(text, from, listener),
+                (from, None) => self.handle_unclosed(text, from, listener),
             },
             GrammarState::Skipping(_) => {
                 return self.skip(text, listener) || self.skip_to_end(text, listener);

@@ -7,7 +7,7 @@
 
 use super::event::{Bracket, BreakCause, JsonEvent, JsonListener, Lead};
 use super::liberty::LibertyRule;
-use super::string::{StringReader, quote_of};
+use super::string::{StringReader, opening_quote};
 use super::token::forgive;
 use super::word;
 
@@ -52,7 +52,7 @@ impl JsonFault {
 }
 
 /// The result of reading some of the text.
-pub(super) type Taken = Result<(), JsonFault>;
+pub(super) type ReadResult = Result<(), JsonFault>;
 
 /// The expected next token. `comma` is the offset of the comma before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -182,21 +182,26 @@ impl JsonReader {
         }
     }
 
-    pub(super) fn between(&mut self, text: &str, rest: &str, listener: &mut impl JsonListener) -> Taken {
+    pub(super) fn read_between(
+        &mut self,
+        text: &str,
+        rest: &str,
+        listener: &mut impl JsonListener,
+    ) -> ReadResult {
         let byte = rest.as_bytes().first().copied().unwrap_or_default();
         match byte {
             b' ' | b'\n' | b'\r' | b'\t' => {}
             b'/' if !self.strict => self.token = JsonToken::Slash,
             b'#' if !self.strict => self.token = JsonToken::Hash,
             byte if !byte.is_ascii() && !self.strict => {
-                let Some(blank) = word::other_blank(rest) else {
-                    return self.expected(text, rest, byte, listener);
+                let Some(blank) = word::unicode_blank(rest) else {
+                    return self.read_expected(text, rest, byte, listener);
                 };
                 forgive(LibertyRule::OtherBlank, self.at, listener);
                 self.at += blank.len_utf8();
                 return Ok(());
             }
-            _ => return self.expected(text, rest, byte, listener),
+            _ => return self.read_expected(text, rest, byte, listener),
         }
         self.at += 1;
         Ok(())
@@ -208,7 +213,13 @@ impl JsonReader {
         !self.begun && matches!(self.awaits, Awaits::Value { .. })
     }
 
-    fn expected(&mut self, text: &str, rest: &str, byte: u8, listener: &mut impl JsonListener) -> Taken {
+    fn read_expected(
+        &mut self,
+        text: &str,
+        rest: &str,
+        byte: u8,
+        listener: &mut impl JsonListener,
+    ) -> ReadResult {
         let is_comma = byte == b',' && self.awaits == Awaits::Comma;
         if !is_comma && !self.awaits_bare_value() {
             self.token_start = self.at;
@@ -224,10 +235,10 @@ impl JsonReader {
                 self.close(listener);
             }
             (Awaits::Name { .. }, _) => self.name(rest, listener)?,
-            (Awaits::Comma, _) => self.behind_value(text, rest, byte, listener)?,
+            (Awaits::Comma, _) => self.read_after_value(text, rest, byte, listener)?,
             (Awaits::Colon, b':') => self.colon(listener),
             (Awaits::Value { .. }, _) if !self.begun => {
-                if !word::starts_value(byte) && quote_of(rest, self.strict).is_none() {
+                if !word::starts_value(byte) && opening_quote(rest, self.strict).is_none() {
                     return Err(JsonFault::syntax(self.at));
                 }
                 self.begin(self.at, listener);
@@ -239,7 +250,13 @@ impl JsonReader {
         Ok(())
     }
 
-    fn behind_value(&mut self, text: &str, rest: &str, byte: u8, listener: &mut impl JsonListener) -> Taken {
+    fn read_after_value(
+        &mut self,
+        text: &str,
+        rest: &str,
+        byte: u8,
+        listener: &mut impl JsonListener,
+    ) -> ReadResult {
         let comma = Some(self.at);
         let in_object = self.brackets.last() == Some(&Bracket::Object);
         match byte {
@@ -264,8 +281,8 @@ impl JsonReader {
         text.as_bytes().get(self.value_end..self.at).is_some_and(|gap| gap.contains(&b'\n'))
     }
 
-    fn name(&mut self, rest: &str, listener: &mut impl JsonListener) -> Taken {
-        let quote = quote_of(rest, self.strict);
+    fn name(&mut self, rest: &str, listener: &mut impl JsonListener) -> ReadResult {
+        let quote = opening_quote(rest, self.strict);
         self.name_is_bare = quote.is_none();
         if self.name_is_bare && (self.strict || !word::starts_bare_name(rest)) {
             return Err(JsonFault::syntax(self.at));
@@ -305,7 +322,7 @@ impl JsonReader {
         listener.event(JsonEvent::Name { name: &self.name, start: self.name_start }, at);
     }
 
-    fn value(&mut self, rest: &str, byte: u8, listener: &mut impl JsonListener) -> Taken {
+    fn value(&mut self, rest: &str, byte: u8, listener: &mut impl JsonListener) -> ReadResult {
         self.token_start = self.at;
         match byte {
             b'{' => return self.open_below(Bracket::Object, listener),
@@ -316,7 +333,7 @@ impl JsonReader {
             }
             byte if byte.is_ascii_alphabetic() => self.token = JsonToken::Literal,
             _ => {
-                let quote = quote_of(rest, self.strict);
+                let quote = opening_quote(rest, self.strict);
                 let quote = quote.ok_or_else(|| JsonFault::syntax(self.at))?;
                 self.begin_string(JsonToken::Text, quote, listener);
                 self.tell(JsonEvent::TextStart, self.at, listener);
@@ -333,7 +350,7 @@ impl JsonReader {
         }
     }
 
-    fn open_below(&mut self, bracket: Bracket, listener: &mut impl JsonListener) -> Taken {
+    fn open_below(&mut self, bracket: Bracket, listener: &mut impl JsonListener) -> ReadResult {
         self.enter(bracket, self.at);
         if self.brackets.len() > MAX_DEPTH {
             return Err(JsonFault { cause: BreakCause::TooDeep, at: self.at, seen: self.open });

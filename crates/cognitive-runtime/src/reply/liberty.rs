@@ -133,13 +133,13 @@ impl Liberty {
 
 /// The liberties of one reading, as they are taken.
 #[derive(Debug, Default)]
-pub(super) struct Forgiven {
+pub(super) struct TakenLiberties {
     kept: Vec<Liberty>,
     /// The number of liberties of each kind that occurred.
     counts: Vec<(LibertyRule, usize)>,
 }
 
-impl Forgiven {
+impl TakenLiberties {
     /// Records a liberty; calls `what` only if it is stored.
     pub(super) fn take(&mut self, at: usize, rule: LibertyRule, what: impl FnOnce() -> String) {
         match self.counts.iter_mut().find(|(known, _)| *known == rule) {
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn of_a_kind_a_hundred_are_kept_and_the_rest_is_counted() {
-        let mut forgiven = Forgiven::default();
+        let mut forgiven = TakenLiberties::default();
         for at in 0..1_000_000 {
             forgiven.take(at, LibertyRule::Quotes, || "quotes".to_owned());
         }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::event::{Bracket, BreakCause, BrokenValue, JsonEvent, JsonListener, Lead, ReplyFinding};
 use super::grammar::ReplyGrammar;
 use super::json::{JsonReader, ReadProgress, ReplyInput};
-use super::liberty::{Forgiven, Liberty, LibertyRule};
+use super::liberty::{Liberty, LibertyRule, TakenLiberties};
 use super::strict;
 use super::tree::ValueTree;
 
@@ -31,7 +31,7 @@ pub(super) struct ReadValue {
 #[derive(Debug, Default)]
 struct ValueBuilder {
     tree: ValueTree,
-    forgiven: Forgiven,
+    forgiven: TakenLiberties,
     rounded: Vec<RoundedNumber>,
 }
 
@@ -120,7 +120,7 @@ pub(super) struct ReplyCandidate {
 impl ReplyCandidate {
     /// Returns whether JSON continues directly after it, so that a bracket closed it too early: only JSON has these
     /// characters after a value.
-    pub(super) fn closed_early(&self, text: &str) -> bool {
+    pub(super) fn is_closed_early(&self, text: &str) -> bool {
         let rest = text.as_bytes().get(self.end..).unwrap_or_default();
         let next = rest.iter().find(|byte| !byte.is_ascii_whitespace());
         next.is_some_and(|byte| matches!(byte, b',' | b':' | b'}' | b']' | b'"'))
@@ -172,7 +172,7 @@ impl OutlineCollector {
             let cause = BreakCause::Syntax;
             let broken =
                 BrokenValue { open: at, at, cause, begun: true, enveloped: false, is_thought: false };
-            self.broken(broken);
+            self.note_broken(broken);
             self.outline.prose.get_or_insert(at);
             return;
         }
@@ -181,7 +181,7 @@ impl OutlineCollector {
         self.outline.found.push(ReplyCandidate { at, end, fence, is_envelope, is_readable });
     }
 
-    fn broken(&mut self, broken: BrokenValue) {
+    fn note_broken(&mut self, broken: BrokenValue) {
         let weighs = broken.enveloped || (broken.begun && broken.cause == BreakCause::End);
         if weighs || !self.outline.broken.is_some_and(|known| known.enveloped) {
             self.outline.broken = Some(broken);
@@ -209,7 +209,7 @@ impl JsonListener for OutlineCollector {
                 self.outline.other |= begun;
                 self.outline.prose.get_or_insert(open);
             }
-            ReplyFinding::Broken(broken) => self.broken(broken),
+            ReplyFinding::Broken(broken) => self.note_broken(broken),
             ReplyFinding::Prose(at) => {
                 self.outline.prose.get_or_insert(at);
             }

@@ -61,7 +61,7 @@ impl SkipState {
                 b'\\' if self.in_string => self.escaped = true,
                 b'"' => self.in_string = !self.in_string,
                 _ if self.in_string => {}
-                _ if self.closed_by(byte) => return Some(self.at),
+                _ if self.is_closed_by(byte) => return Some(self.at),
                 _ => {}
             }
         }
@@ -75,7 +75,7 @@ impl SkipState {
         self.around.filter(|mark| fence::closes(line, *mark)).map(|_| start)
     }
 
-    fn closed_by(&mut self, byte: u8) -> bool {
+    fn is_closed_by(&mut self, byte: u8) -> bool {
         match (byte, &mut self.square) {
             (b'{', _) => self.braces += 1,
             (b'}', _) => self.braces = self.braces.saturating_sub(1),

@@ -17,7 +17,7 @@ pub(super) enum QuoteKind {
 
 /// Returns the quote with which a text starts, and its length.
 #[inline]
-pub(super) fn quote_of(text: &str, strict: bool) -> Option<(QuoteKind, usize)> {
+pub(super) fn opening_quote(text: &str, strict: bool) -> Option<(QuoteKind, usize)> {
     let quote = match text.as_bytes().first()? {
         b'"' => return Some((QuoteKind::Double, 1)),
         b'\'' if !strict => return Some((QuoteKind::Single, 1)),
@@ -88,7 +88,7 @@ impl StringReader {
     pub(super) fn next(&mut self, rest: &str) -> Result<(usize, StringPart), StringFault> {
         let Some(byte) = rest.as_bytes().first().copied() else { return Ok((0, StringPart::Nothing)) };
         if self.escape != EscapeState::None {
-            return self.escaped(byte).map(|part| (1, part));
+            return self.read_escaped(byte).map(|part| (1, part));
         }
         let run = self.plain(rest);
         if run > 0 {
@@ -102,7 +102,7 @@ impl StringReader {
             // A name that continues on the next line has lost its closing quote.
             b'\n' | b'\r' | b'\t' if self.is_value && !self.strict => Ok((1, StringPart::RawBreak)),
             byte if byte < b' ' => Err(AT_BYTE),
-            _ => Ok((quote_of(rest, self.strict).map_or(1, |(_, length)| length), StringPart::End)),
+            _ => Ok((opening_quote(rest, self.strict).map_or(1, |(_, length)| length), StringPart::End)),
         }
     }
 
@@ -122,7 +122,7 @@ impl StringReader {
         found.unwrap_or(rest.len())
     }
 
-    fn escaped(&mut self, byte: u8) -> Result<StringPart, StringFault> {
+    fn read_escaped(&mut self, byte: u8) -> Result<StringPart, StringFault> {
         let (next, part) = match self.escape {
             EscapeState::Slash if byte == b'u' => {
                 (EscapeState::Hex { left: 4, value: 0, high: None }, StringPart::Nothing)

@@ -2,7 +2,7 @@
 //! Their order is checked in `json.rs`. Accepts nothing that JSON could not mean: `0x1F` or a word ends the reading.
 
 use super::event::{BreakCause, JsonEvent, JsonListener};
-use super::json::{Awaits, JsonFault, JsonReader, JsonToken, ReplyInput, Taken};
+use super::json::{Awaits, JsonFault, JsonReader, JsonToken, ReadResult, ReplyInput};
 use super::liberty::LibertyRule;
 use super::string::{QuoteKind, StringPart};
 use super::word;
@@ -22,11 +22,11 @@ fn block_end(rest: &[u8], star: bool) -> Option<usize> {
 
 impl JsonReader {
     /// Reads some of the current token, or the text between two tokens.
-    pub(super) fn token(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Taken {
+    pub(super) fn token(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> ReadResult {
         let rest = input.text.get(self.at..).unwrap_or_default();
         let byte = rest.as_bytes().first().copied();
         match self.token {
-            JsonToken::None => self.between(input.text, rest, listener)?,
+            JsonToken::None => self.read_between(input.text, rest, listener)?,
             JsonToken::Text | JsonToken::Name => self.string(rest, listener)?,
             JsonToken::Number => self.number(input, listener)?,
             JsonToken::Literal => self.literal(input, listener)?,
@@ -46,14 +46,14 @@ impl JsonReader {
     }
 
     /// Handles the byte after a slash. URLs in prose look like `{https://…}`.
-    fn slash(&mut self, byte: Option<u8>, listener: &mut impl JsonListener) -> Taken {
+    fn slash(&mut self, byte: Option<u8>, listener: &mut impl JsonListener) -> ReadResult {
         let start = self.at - 1;
         let is_url =
             self.awaits_bare_value() && self.awaits == Awaits::Value { colon: start.wrapping_sub(1) };
         self.token = match byte {
             Some(b'/') if !is_url => JsonToken::LineComment,
             Some(b'*') => JsonToken::BlockComment { star: false },
-            _ => return Err(self.unexpected(start)),
+            _ => return Err(self.unexpected_mark(start)),
         };
         forgive(LibertyRule::Comment, start, listener);
         self.at += 1;
@@ -61,11 +61,16 @@ impl JsonReader {
     }
 
     /// Handles the byte after a hash. `#urgent` may be a value without quotes, `# urgent` cannot.
-    fn hash(&mut self, byte: Option<u8>, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Taken {
+    fn hash(
+        &mut self,
+        byte: Option<u8>,
+        input: ReplyInput<'_>,
+        listener: &mut impl JsonListener,
+    ) -> ReadResult {
         let start = self.at - 1;
         let is_comment = matches!(byte, Some(b' ' | b'\t' | b'\r' | b'\n' | b'#'));
         if !is_comment || self.at >= input.solid {
-            return Err(self.unexpected(start));
+            return Err(self.unexpected_mark(start));
         }
         self.token = JsonToken::LineComment;
         forgive(LibertyRule::Comment, start, listener);
@@ -73,7 +78,7 @@ impl JsonReader {
     }
 
     /// The fault of a mark that opens no comment; the byte after it showed that.
-    fn unexpected(&mut self, start: usize) -> JsonFault {
+    fn unexpected_mark(&mut self, start: usize) -> JsonFault {
         if !self.awaits_bare_value() {
             self.token_start = start;
         }
@@ -115,7 +120,7 @@ impl JsonReader {
         }
     }
 
-    fn string(&mut self, rest: &str, listener: &mut impl JsonListener) -> Taken {
+    fn string(&mut self, rest: &str, listener: &mut impl JsonListener) -> ReadResult {
         let start = self.at;
         let (taken, part) = self.string.next(rest).map_err(|fault| JsonFault {
             cause: BreakCause::Syntax,
@@ -160,7 +165,7 @@ impl JsonReader {
         }
     }
 
-    fn number(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Taken {
+    fn number(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> ReadResult {
         if !self.gather(input, word::is_in_number) {
             return Ok(());
         }
@@ -180,7 +185,7 @@ impl JsonReader {
         Ok(())
     }
 
-    fn literal(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> Taken {
+    fn literal(&mut self, input: ReplyInput<'_>, listener: &mut impl JsonListener) -> ReadResult {
         if !self.gather(input, word::is_in_literal) {
             return Ok(());
         }

@@ -119,7 +119,7 @@ impl ValueTree {
         for level in &self.open {
             let _a_string_takes_everything = match &level.value {
                 Value::Array(items) => write!(pointer, "/{}", items.len()),
-                _ => write!(pointer, "/{}", text::escaped(&level.name)),
+                _ => write!(pointer, "/{}", text::escape(&level.name)),
             };
         }
         pointer

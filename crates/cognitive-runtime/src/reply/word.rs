@@ -4,7 +4,7 @@
 use super::event::JsonEvent;
 
 /// Returns the non-JSON white space with which a text starts. Between two tokens it has one reading.
-pub(super) fn other_blank(text: &str) -> Option<char> {
+pub(super) fn unicode_blank(text: &str) -> Option<char> {
     text.chars().next().filter(|c| !c.is_ascii() && c.is_whitespace())
 }
 

@@ -70,8 +70,8 @@ pub(crate) async fn reply(
     run.receipt.sha256.prompt = run.receipt.hash(|| prompt.sha256());
     let may_stop = run.plan.settings.stops_early() && !tools.has_tools() && !prompt.wants_media;
     // Without enforcement there is no contract to break.
-    let early_stop = (may_stop && run.plan.settings.enforced() == Enforcement::Full)
-        .then(|| EarlyStop::new(Arc::clone(run.module), run.null_means_absent()));
+    let early_stop = (may_stop && run.plan.settings.enforcement() == Enforcement::Full)
+        .then(|| EarlyStop::new(Arc::clone(run.module), run.writes_null_for_absent()));
     run.listeners.begin_call(run.strict(), early_stop);
     run.listeners.event(Event::Stage(Stage::Call));
     let live = run.listeners.live_call();
@@ -85,13 +85,13 @@ pub(crate) async fn reply(
         call.answer_now = run.receipt.reasked > 0;
         let reply = send(run, &call, false).await?;
         if reply.wants_tools() {
-            run.receipt.replied(&reply);
+            run.receipt.record_reply(&reply);
             return Err(tools.refusal(run, &reply));
         }
         Ok(reply)
     };
     let replied = unless_stopped_early(pin!(asked), &live).await;
-    replied.transpose().map_err(|failure| run.recoded_for_stream(failure))
+    replied.transpose().map_err(|failure| run.with_stream_code(failure))
 }
 
 /// The call for a prompt, with the contract in the provider's form. The limits of a run are not in it.
@@ -119,9 +119,9 @@ pub(crate) fn model_call(
 
 /// Sends one call to the model and collects its text. Text before a tool call is not sent to the listeners.
 pub(crate) async fn send(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Result<Reply, Failure> {
-    run.listeners.asked(run.provider);
+    run.listeners.record_asking(run.provider);
     let sent = gather(run, call, has_tools).await;
-    run.listeners.answered(sent.as_ref().map(|reply| &reply.end));
+    run.listeners.record_outcome(sent.as_ref().map(|reply| &reply.end));
     sent
 }
 
@@ -141,19 +141,19 @@ async fn gather(run: &mut Run<'_, '_>, call: &ModelCall, has_tools: bool) -> Res
     let asked = Instant::now();
     let outcome = provider.ask(call, &mut gathered).await;
     let ReplyCollector { text, stopped, .. } = gathered;
-    run.receipt.took(asked.elapsed());
+    run.receipt.add_time(asked.elapsed());
     let end = match outcome {
         Ok(mut end) => {
             if let Some(cost) = cost {
-                cost.answered(end.usage);
+                cost.settle_answer(end.usage);
             }
-            end.usage = end.usage.map(|usage| cost::priced(host, provider, usage));
+            end.usage = end.usage.map(|usage| cost::with_cost(host, provider, usage));
             end
         }
         Err(error) => {
-            run.receipt.broke_off(provider.name(), &text, before);
+            run.receipt.record_interruption(provider.name(), &text, before);
             let tried = run.receipt.attempts.get(before..).and_then(<[Attempt]>::last);
-            let partial = || parse::interrupted(run.module, &text, run.strict());
+            let partial = || parse::partial_data(run.module, &text, run.strict());
             return Err(stopped.unwrap_or_else(|| failure(run, &error, tried).with_partial(partial())));
         }
     };
@@ -262,19 +262,20 @@ impl CallSink for ReplyCollector<'_> {
 
     fn attempt(&mut self, mut attempt: Attempt) {
         if let Some(cost) = self.permit.cost.as_ref().filter(|_| attempt.outcome != "ok") {
-            cost.failed(&attempt);
+            cost.settle_failure(&attempt);
         }
         // A count before the end has no price: the sum would look complete and be too low.
         if !attempt.counted_midway {
-            attempt.usage = attempt.usage.map(|usage| cost::priced(self.host, self.permit.provider, usage));
+            attempt.usage =
+                attempt.usage.map(|usage| cost::with_cost(self.host, self.permit.provider, usage));
         }
         if let Some(usage) = attempt.usage {
-            self.receipt.spent(usage);
+            self.receipt.add_usage(usage);
         }
         self.receipt.attempts.push(attempt);
     }
 
-    fn bound(&mut self, decode: DecodeMode) {
+    fn decode_mode(&mut self, decode: DecodeMode) {
         self.sink.event(Event::Bound(decode));
     }
 
@@ -327,14 +328,19 @@ pub(crate) fn failure(run: &Run<'_, '_>, error: &ProviderError, tried: Option<&A
                 _ => failure,
             };
             let (status, passes) = (tried.and_then(|attempt| attempt.status), failed.passes);
-            routed(failure, run.provider.name(), status, &failed).with_recoverable(passes)
+            with_routing_details(failure, run.provider.name(), status, &failed).with_recoverable(passes)
         }
         None => failure,
     }
 }
 
 /// Adds the details that callers route on: provider, kind, status and the provider's message. (D-16)
-fn routed(failure: Failure, provider: &str, status: Option<u16>, failed: &FailedTry) -> Failure {
+fn with_routing_details(
+    failure: Failure,
+    provider: &str,
+    status: Option<u16>,
+    failed: &FailedTry,
+) -> Failure {
     let mut failure =
         failure.with_detail("provider", json!(provider)).with_detail("kind", json!(failed.kind.word()));
     if let Some(status) = failed.status.or(status) {
@@ -348,7 +354,7 @@ fn routed(failure: Failure, provider: &str, status: Option<u16>, failed: &Failed
 
 /// Does the same for an answer that the model refused, or that the token limit cut off: the service worked, but
 /// callers route on these failures, too.
-pub(crate) fn unfinished(run: &Run<'_, '_>, failure: Failure, reply: &Reply) -> Failure {
+pub(crate) fn unfinished_failure(run: &Run<'_, '_>, failure: Failure, reply: &Reply) -> Failure {
     let (kind, said) = match &reply.end.finish {
         Finish::Refused(why) => {
             (FailureKind::Refused, Some(why.clone()).filter(|why| !why.trim().is_empty()))
@@ -367,7 +373,7 @@ pub(crate) fn unfinished(run: &Run<'_, '_>, failure: Failure, reply: &Reply) -> 
     let mut failed = FailedTry::new(kind);
     failed.said = said.map(|said| text::cut(&said, MAX_QUOTED_CHARS).to_owned());
     let status = run.receipt.attempts.last().and_then(|attempt| attempt.status);
-    routed(failure, run.provider.name(), status, &failed)
+    with_routing_details(failure, run.provider.name(), status, &failed)
 }
 
 /// Returns advice for a kind of failure whose code has none.

@@ -117,7 +117,7 @@ impl ValidInput {
     }
 
     /// The input object without context, for a part that gets the same one.
-    pub(crate) fn shared(&self) -> &Arc<Value> {
+    pub(crate) fn shared_input(&self) -> &Arc<Value> {
         self.prepared.shared_input()
     }
 
@@ -128,7 +128,7 @@ impl ValidInput {
             return Vec::new();
         }
         let _ = self.sha256();
-        let Some(input) = self.prepared.unshared_input() else {
+        let Some(input) = self.prepared.exclusive_input() else {
             let places: Vec<(Vec<String>, &str)> =
                 notes.iter().map(|(place, note)| (tokens(place), note.as_str())).collect();
             let places: Vec<TokenNote<'_>> =
@@ -153,7 +153,7 @@ impl ValidInput {
     }
 
     /// The text that the caller sent instead of an object.
-    pub(crate) fn given_text(&self) -> Option<&str> {
+    pub(crate) fn input_text(&self) -> Option<&str> {
         self.arguments.as_deref()
     }
 
@@ -184,13 +184,14 @@ fn copied_with(value: &Value, notes: &[TokenNote<'_>]) -> Value {
     }
     match value {
         Value::Object(members) => {
-            let copies =
-                members.iter().map(|(name, value)| (name.clone(), copied_with(value, &below(notes, name))));
+            let copies = members
+                .iter()
+                .map(|(name, value)| (name.clone(), copied_with(value, &notes_below(notes, name))));
             Value::Object(copies.collect())
         }
         Value::Array(items) => {
             let items = items.iter().enumerate();
-            items.map(|(index, item)| copied_with(item, &below(notes, &index.to_string()))).collect()
+            items.map(|(index, item)| copied_with(item, &notes_below(notes, &index.to_string()))).collect()
         }
         other => match notes.iter().find(|(tokens, _)| tokens.is_empty()) {
             Some((_, note)) => Value::from(*note),
@@ -200,7 +201,7 @@ fn copied_with(value: &Value, notes: &[TokenNote<'_>]) -> Value {
 }
 
 /// Returns the notes below a member.
-fn below<'n>(notes: &[TokenNote<'n>], name: &str) -> Vec<TokenNote<'n>> {
+fn notes_below<'n>(notes: &[TokenNote<'n>], name: &str) -> Vec<TokenNote<'n>> {
     let split = notes.iter().filter_map(|(tokens, note)| Some((tokens.split_first()?, *note)));
     split.filter(|((first, _), _)| *first == name).map(|((_, rest), note)| (rest, note)).collect()
 }
@@ -214,8 +215,8 @@ pub(crate) fn accept(
     let given = read(given)?.with_context(&run.lineage.context);
     let (recalled, warnings) = run.context.recall(run.module, &given);
     run.warnings.extend(warnings);
-    let context = if run.module.stands_alone() { Map::new() } else { given_to_parts(&given, &recalled) };
-    let enforcement = run.plan.settings.enforced();
+    let context = if run.module.is_standalone() { Map::new() } else { parts_context(&given, &recalled) };
+    let enforcement = run.plan.settings.enforcement();
     let input = validate(run.module, given, &recalled, enforcement, &run.host.sanitiser)?;
     run.receipt.sha256.input = run.receipt.hash(|| input.sha256());
     run.warnings.extend_from_slice(input.warnings());
@@ -223,7 +224,7 @@ pub(crate) fn accept(
 }
 
 /// The context for the parts of a module: that of its input, and the stored context.
-pub(crate) fn given_to_parts(given: &ParsedInput, recalled: &Map<String, Value>) -> Map<String, Value> {
+pub(crate) fn parts_context(given: &ParsedInput, recalled: &Map<String, Value>) -> Map<String, Value> {
     let own = given.context().into_iter().flatten();
     own.chain(recalled).map(|(kind, value)| (kind.clone(), value.clone())).collect()
 }
@@ -289,11 +290,11 @@ fn unfit(recalled: &Map<String, Value>) -> Warning {
 fn parse(mut text: String) -> Result<Value, Failure> {
     let marks = text.len() - text.trim_start_matches('\u{feff}').len();
     text.drain(..marks);
-    memory_estimate::within(text.as_bytes(), memory_estimate::MAX_COUNT)?;
+    memory_estimate::estimate_within(text.as_bytes(), memory_estimate::MAX_COUNT)?;
     // A number that no type can hold makes the parser fail, so numbers are checked first; the order of the codes
     // stays.
     let inexact = numbers::refusal(&text);
-    let overflows = || numbers::rounded(&text).iter().any(|number| number.overflows);
+    let overflows = || numbers::rounded_numbers(&text).iter().any(|number| number.overflows);
     if let Some(failure) = inexact
         && (overflows() || json::parse(&text).is_ok())
     {
@@ -303,7 +304,7 @@ fn parse(mut text: String) -> Result<Value, Failure> {
         let (line, column) = error.position(&text);
         let message = format!("the input is not JSON: {} (line {line}, column {column})", error.message);
         Failure::new(ErrorCode::ParseError, message)
-            .blaming(Blame::Caller)
+            .with_blame(Blame::Caller)
             .with_detail("source", json!("caller"))
             .with_detail("line", json!(line))
             .with_detail("column", json!(column))

@@ -25,7 +25,7 @@ fn suitable<'a>(run: &Run<'a, '_>) -> Result<Vec<&'a dyn Provider>, Failure> {
     let local_only = run.lineage.is_local_only(run.host, run.module);
     let (mut suitable, mut refused) = (Vec::<&'a dyn Provider>::new(), None);
     for provider in run.plan.models.all().map(AsRef::as_ref) {
-        let checked = if local_only && !provider.stays_here() {
+        let checked = if local_only && !provider.is_local() {
             Err(leaves(provider))
         } else {
             requirements::check(&run.module.manifest, provider)
@@ -35,7 +35,7 @@ fn suitable<'a>(run: &Run<'a, '_>) -> Result<Vec<&'a dyn Provider>, Failure> {
                 refused.get_or_insert(failure);
             }
             // Media that were converted for one provider cannot be sent to another that takes other forms.
-            Ok(()) if suitable.first().is_none_or(|first| takes_the_same(run, *first, provider)) => {
+            Ok(()) if suitable.first().is_none_or(|first| accepts_same_media(run, *first, provider)) => {
                 suitable.push(provider);
             }
             Ok(()) => {}
@@ -56,7 +56,7 @@ fn leaves(provider: &dyn Provider) -> Failure {
     )
 }
 
-fn takes_the_same(run: &Run<'_, '_>, one: &dyn Provider, other: &dyn Provider) -> bool {
+fn accepts_same_media(run: &Run<'_, '_>, one: &dyn Provider, other: &dyn Provider) -> bool {
     !run.module.manifest.modalities.declared
         || Category::ALL.into_iter().all(|category| {
             one.takes(category) == other.takes(category) && one.gives(category) == other.gives(category)

@@ -58,7 +58,7 @@ impl Original {
             Self::Whole(original) => return module.partial_data(original),
             Self::Changed(values) => {
                 for (path, before) in values {
-                    repair::put_back(&mut reply, &path, before);
+                    repair::restore_value(&mut reply, &path, before);
                 }
             }
         }
@@ -132,7 +132,7 @@ pub fn judge(module: &Module, mut draft: Draft, enforcement: Enforcement, gate: 
 /// The failure of an answer that breaks the contract. The same request may fail in the same way, so its suggestion is
 /// another one.
 fn refusal(found: &[Violation]) -> Failure {
-    Failure::of_violations(output_code(found), found)
+    Failure::from_violations(output_code(found), found)
         .suggest("See `error.details.violations`; `--reask 1` shows them to the model, which then answers again")
         .suggest_remotely(
             "See `error.details.violations`; `_options.reask` shows them to the model, which then answers again",
@@ -168,7 +168,7 @@ fn drop_nonsense(reply: &mut Map<String, Value>) {
     }
 }
 
-fn unkept(number: &RoundedNumber) -> Violation {
+fn precision_violation(number: &RoundedNumber) -> Violation {
     let message = format!("a number that loses precision: {}", number.written);
     Violation::new(number.path.clone(), ErrorCode::SchemaValidationFailed, "number", message)
 }
@@ -202,9 +202,9 @@ impl<'a> Judge<'a> {
     fn numbers(&mut self, draft: &mut Draft) -> Option<Failure> {
         let exact = self.module.manifest.tier == Tier::Exec;
         let refused = |number: &&RoundedNumber| exact || number.overflows;
-        let found: Vec<Violation> = draft.rounded.iter().filter(refused).map(unkept).collect();
+        let found: Vec<Violation> = draft.rounded.iter().filter(refused).map(precision_violation).collect();
         if !found.is_empty() {
-            return Some(self.refused(std::mem::take(&mut draft.object), &found));
+            return Some(self.refuse(std::mem::take(&mut draft.object), &found));
         }
         let notice = |number: &RoundedNumber| {
             let RoundedNumber { path, written, .. } = number;
@@ -229,7 +229,7 @@ impl<'a> Judge<'a> {
                 Err(refused) => refused,
             };
         }
-        Err(self.refused(into_members(reply).unwrap_or_default(), &found))
+        Err(self.refuse(into_members(reply).unwrap_or_default(), &found))
     }
 
     /// Checks the media of the answer by the module's modalities, which no schema describes. Their bytes are checked
@@ -241,14 +241,14 @@ impl<'a> Judge<'a> {
             return Ok(envelope);
         }
         let reply = serde_json::to_value(&envelope).ok().and_then(into_members).unwrap_or_default();
-        Err(self.refused(reply, &found))
+        Err(self.refuse(reply, &found))
     }
 
     /// Converts the answer to the shape `{ok, meta, …}` if the module accepts older shapes.
     fn current_shape(&mut self, mut reply: Map<String, Value>) -> Result<Map<String, Value>, Failure> {
         // First of all: whatever comes after takes an answer without a clear `ok` for one of v2.1.
         if let Some(fault) = mistyped_ok(&reply) {
-            return Err(self.refused(reply, &[fault]));
+            return Err(self.refuse(reply, &[fault]));
         }
         drop_nonsense(&mut reply);
         // Context is beside the answer: a value that cannot be context costs a notice, and not the answer.
@@ -256,8 +256,8 @@ impl<'a> Judge<'a> {
             reply.shift_remove(EMITTED);
             self.warnings.push(not_context());
         }
-        if let Some(broken) = self.broken_promise(&reply) {
-            return Err(self.refused(reply, &[broken]));
+        if let Some(broken) = self.missing_promise(&reply) {
+            return Err(self.refuse(reply, &[broken]));
         }
         if self.module.manifest.compat.wraps() && !wrap_v21::is_current(&reply) {
             self.original = Original::Whole(reply.clone());
@@ -273,7 +273,7 @@ impl<'a> Judge<'a> {
     }
 
     /// v1 modules could promise a confidence and a rationale; a default of 0.5 would break that promise silently.
-    fn broken_promise(&self, reply: &Map<String, Value>) -> Option<Violation> {
+    fn missing_promise(&self, reply: &Map<String, Value>) -> Option<Violation> {
         let promises = self.module.manifest.constraints;
         if !promises.require_confidence && !promises.require_rationale {
             return None;
@@ -328,7 +328,7 @@ impl<'a> Judge<'a> {
         !self.repairs.is_empty()
     }
 
-    fn refused(&mut self, reply: Map<String, Value>, found: &[Violation]) -> Failure {
+    fn refuse(&mut self, reply: Map<String, Value>, found: &[Violation]) -> Failure {
         refusal(found).with_partial(std::mem::take(&mut self.original).partial(self.module, reply))
     }
 

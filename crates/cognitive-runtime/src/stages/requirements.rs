@@ -42,7 +42,7 @@ fn unsuitable(manifest: &Manifest, provider: &dyn Provider) -> Option<Failure> {
     let needed = manifest.runtime_requirements.required_capabilities.iter();
     let missing: Vec<&str> =
         needed.map(String::as_str).filter(|needed| provider.lacks().contains(needed)).collect();
-    let names = listed(missing.iter().copied())?;
+    let names = join_names(missing.iter().copied())?;
     let message = format!(
         "the model of provider `{}` is too small for this module; it lacks: {names}",
         provider.name()
@@ -74,7 +74,7 @@ fn not_offered(manifest: &Manifest, provider: &dyn Provider) -> Vec<Warning> {
 fn no_media_in_the_answer(manifest: &Manifest, provider: &dyn Provider) -> Option<Warning> {
     let missing =
         |category: &Category| category.is_given(&manifest.modalities.output) && !provider.gives(*category);
-    let kinds = listed(Category::ALL.into_iter().filter(missing).map(Category::word));
+    let kinds = join_names(Category::ALL.into_iter().filter(missing).map(Category::word));
     let code = ErrorCode::MultimodalNotSupported.number();
     let warning =
         |kinds| Warning::new(code, format!("the provider does not produce media of the category: {kinds}"));
@@ -82,7 +82,7 @@ fn no_media_in_the_answer(manifest: &Manifest, provider: &dyn Provider) -> Optio
 }
 
 /// Joins names in backticks, each once; `None` if there are none.
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
+fn join_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut seen: Vec<String> = Vec::new();
     for name in names.map(|name| format!("`{name}`")) {
         if !seen.contains(&name) {

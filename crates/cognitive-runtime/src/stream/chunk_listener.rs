@@ -16,7 +16,7 @@ pub(crate) trait ChunkListener: Send {
     fn streams(&self) -> bool;
 
     /// Receives the module. A module that offers no streams is answered whole.
-    fn loaded(&mut self, module: &Module);
+    fn on_module(&mut self, module: &Module);
 
     /// A call starts.
     fn begin_call(&mut self);
@@ -36,7 +36,7 @@ impl ChunkListener for FieldDeltas<'_> {
         FieldDeltas::streams(self)
     }
 
-    fn loaded(&mut self, module: &Module) {
+    fn on_module(&mut self, module: &Module) {
         self.configure(module);
         let sender = self.sender();
         sender.configure(module);

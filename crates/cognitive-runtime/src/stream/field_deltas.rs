@@ -138,7 +138,7 @@ impl<'o> FieldDeltas<'o> {
     }
 
     /// Takes back the announced data.
-    pub(crate) fn take_back(&mut self) {
+    pub(crate) fn retract(&mut self) {
         self.text.clear();
         if std::mem::take(&mut self.sent) {
             self.sender.snapshot(Map::new());
@@ -159,7 +159,7 @@ impl<'o> FieldDeltas<'o> {
     }
 
     fn announce(&mut self, depth: usize) {
-        self.take_back();
+        self.retract();
         self.announced = true;
         self.live = Some(depth);
         self.path.clear();
@@ -178,7 +178,7 @@ impl<'o> FieldDeltas<'o> {
             JsonEvent::Void => {
                 self.live = None;
                 self.announced = false;
-                self.take_back();
+                self.retract();
             }
             JsonEvent::Name { .. } if self.root.depth == 1 => self.at_member(),
             JsonEvent::Open(_) if self.root.opens(EnvelopeMember::Data, event) => {
@@ -207,7 +207,7 @@ impl<'o> FieldDeltas<'o> {
             }
             Some(1) if !bare => {
                 self.live = None;
-                self.take_back();
+                self.retract();
             }
             _ => {}
         }
@@ -301,7 +301,7 @@ impl JsonListener for FieldDeltas<'_> {
             self.in_meta(event);
         }
         if event == JsonEvent::Close {
-            self.root.closed();
+            self.root.handle_close();
         }
     }
 }

@@ -64,7 +64,7 @@ impl<'l> RunListeners<'l> {
     /// The partial answer of the current call, if the module allows partial data.
     pub(crate) fn partial(&self) -> Option<Map<String, Value>> {
         let call = self.call.as_ref()?.lock();
-        parse::interrupted(self.module.as_ref()?, call.scanner.text(), call.strict)
+        parse::partial_data(self.module.as_ref()?, call.scanner.text(), call.strict)
     }
 
     /// Returns whether the answer is streamed, and not delivered whole.
@@ -73,13 +73,13 @@ impl<'l> RunListeners<'l> {
     }
 
     /// Records the module.
-    pub(crate) fn loaded(&mut self, module: &Arc<Module>) {
+    pub(crate) fn record_module(&mut self, module: &Arc<Module>) {
         self.module = Some(Arc::clone(module));
         if let Some(span) = &mut self.span {
-            span.loaded(module);
+            span.record_module(module);
         }
         if let Some(stream) = &mut self.stream {
-            stream.loaded(module);
+            stream.on_module(module);
         }
     }
 
@@ -113,7 +113,7 @@ impl<'l> RunListeners<'l> {
     }
 
     /// Returns why the current call was stopped, and its text.
-    pub(crate) fn stopped(&mut self) -> Option<StoppedCall> {
+    pub(crate) fn take_stopped_call(&mut self) -> Option<StoppedCall> {
         if let Some(span) = &mut self.span {
             span.cut();
         }
@@ -125,7 +125,7 @@ impl<'l> RunListeners<'l> {
 
     /// Handles a piece of text. Without a stream, the early stop scans only when the run has to wait for more text: a
     /// reply that arrives at once is judged whole.
-    fn heard(&mut self, text: &str) {
+    fn handle_text(&mut self, text: &str) {
         let Some(call) = &self.call else { return };
         let mut call = call.lock();
         let CallInProgress { scanner, early_stop, .. } = &mut *call;
@@ -146,7 +146,7 @@ impl<'l> RunListeners<'l> {
 
     /// Records the decode mode. With a schema or a grammar, no later text can turn the answer into another document,
     /// and no name can be a duplicate. Plain JSON mode promises only the first.
-    fn bound(&mut self, decode: DecodeMode) {
+    fn decode_mode(&mut self, decode: DecodeMode) {
         if let Some(call) = &self.call {
             call.lock().is_bound = decode.is_bound();
         }
@@ -163,16 +163,16 @@ impl<'l> RunListeners<'l> {
     }
 
     /// Records that the model is asked.
-    pub(crate) fn asked(&mut self, provider: &dyn Provider) {
+    pub(crate) fn record_asking(&mut self, provider: &dyn Provider) {
         if let Some(span) = &mut self.span {
-            span.asked(provider);
+            span.record_asking(provider);
         }
     }
 
     /// Records that it has answered, or failed.
-    pub(crate) fn answered(&mut self, outcome: Result<&ModelEnd, &Failure>) {
+    pub(crate) fn record_outcome(&mut self, outcome: Result<&ModelEnd, &Failure>) {
         if let Some(span) = &mut self.span {
-            span.answered(outcome);
+            span.record_outcome(outcome);
         }
     }
 
@@ -187,8 +187,8 @@ impl<'l> RunListeners<'l> {
 impl EventSink for RunListeners<'_> {
     fn event(&mut self, event: Event<'_>) {
         match &event {
-            Event::Text(text) => self.heard(text),
-            Event::Bound(decode) => self.bound(*decode),
+            Event::Text(text) => self.handle_text(text),
+            Event::Bound(decode) => self.decode_mode(*decode),
             other => self.tell_stream(other),
         }
         if !(self.held && matches!(event, Event::Text(_))) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cognitive_contract::policy::{OfferedTool as Asked, ToolLaw};
 use cognitive_contract::tools::{
-    MAX_CALLS, ToolBox, ToolCall, ToolOutcome, ToolReply, ToolSpec, ToolUse, asked,
+    MAX_CALLS, ToolBox, ToolCall, ToolOutcome, ToolReply, ToolSpec, ToolUse, tool_question,
 };
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) async fn execute(
     remaining: Duration,
 ) -> (ToolReply, ToolUse) {
     let started = Instant::now();
-    let outcome = match allowed(&host.tools, law, &call.name) {
+    let outcome = match find_allowed(&host.tools, law, &call.name) {
         Ok(spec) => run(host, spec, call, remaining).await,
         Err(refused) => Err(refused),
     };
@@ -36,20 +36,20 @@ pub(crate) async fn execute(
 }
 
 /// The reply to surplus calls of a turn: `call` is the first of `count` calls that are not made.
-pub(crate) fn not_made(call: &ToolCall, count: u64) -> (ToolReply, ToolUse) {
+pub(crate) fn surplus_reply(call: &ToolCall, count: u64) -> (ToolReply, ToolUse) {
     let reply = error(&format!("at most {MAX_CALLS} calls of one turn are made; {count} more were not made"));
     (reply, ToolUse::new(&call.name, ToolOutcome::TooMany, Duration::ZERO).standing_for(count))
 }
 
 /// Returns the tool of this name, if it may be used. Checked for every call, whatever the model was offered.
 /// (POL-004)
-pub(crate) fn allowed<'a>(
+pub(crate) fn find_allowed<'a>(
     tools: &'a ToolBox,
     law: &ToolLaw<'_>,
     name: &str,
-) -> Result<&'a ToolSpec, Refused> {
+) -> Result<&'a ToolSpec, ToolRefusal> {
     let spec = tools.spec(name);
-    let tool = spec.map_or(Asked { name, classes: &[] }, asked);
+    let tool = spec.map_or(Asked { name, classes: &[] }, tool_question);
     if let Some(refusal) = law.refusal(tool) {
         let reason = format!("{}: {}", refusal.code().number(), refusal.message());
         return Err((ToolOutcome::Denied, reason));
@@ -58,9 +58,14 @@ pub(crate) fn allowed<'a>(
 }
 
 /// The outcome, and the message for the model.
-type Refused = (ToolOutcome, String);
+type ToolRefusal = (ToolOutcome, String);
 
-async fn run(host: &Host, spec: &ToolSpec, call: &ToolCall, remaining: Duration) -> Result<String, Refused> {
+async fn run(
+    host: &Host,
+    spec: &ToolSpec,
+    call: &ToolCall,
+    remaining: Duration,
+) -> Result<String, ToolRefusal> {
     let arguments = arguments(&host.tools, call).map_err(|reason| (ToolOutcome::InvalidArguments, reason))?;
     let Some(tool) = host.tools.get(&call.name) else {
         return Err((ToolOutcome::Unknown, "there is no such tool".to_owned()));
@@ -68,7 +73,7 @@ async fn run(host: &Host, spec: &ToolSpec, call: &ToolCall, remaining: Duration)
     let time = spec.timeout.min(remaining);
     // The call starts inside the future, so that a panic there is caught as well.
     let calling = pin!(async { tool.call(&arguments).await });
-    let result = match time_limit::within(host, time, panics::catch(calling)).await {
+    let result = match time_limit::with_time_limit(host, time, panics::catch(calling)).await {
         None => return Err((ToolOutcome::TimedOut, "the tool took too long".to_owned())),
         Some(Err(panics::PanicError)) => return Err((ToolOutcome::Failed, "the tool failed".to_owned())),
         Some(Ok(Err(reason))) => return Err((ToolOutcome::Failed, reason.to_string())),

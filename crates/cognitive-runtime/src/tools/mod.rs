@@ -17,12 +17,12 @@ use crate::clock::Clock;
 pub use current_time::CurrentTime;
 pub(crate) use hold_back::HeldText;
 pub use json_query::JsonQuery;
-pub(crate) use tool_loop::{MAX_ROUNDS, ToolLoop, instruct, offered_below};
+pub(crate) use tool_loop::{MAX_ROUNDS, ToolLoop, instruct, offered_tools};
 
 /// Returns the built-in tools: `current_time` and `json_query`. Neither accesses anything outside.
 #[must_use]
 pub fn built_in(clock: &Clock) -> ToolBox {
-    ToolBox::default().trusting(CurrentTime::new(clock.clone())).trusting(JsonQuery)
+    ToolBox::default().with_trusted(CurrentTime::new(clock.clone())).with_trusted(JsonQuery)
 }
 
 #[cfg(test)]

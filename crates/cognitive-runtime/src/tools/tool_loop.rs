@@ -15,7 +15,7 @@ use cognitive_contract::tools::{
 use cognitive_contract::{ErrorCode, Failure, Module, Warning};
 use serde_json::json;
 
-use super::execute::{allowed, execute, not_made};
+use super::execute::{execute, find_allowed, surplus_reply};
 use crate::compose::lineage::Lineage;
 use crate::host::Host;
 use crate::run::Run;
@@ -47,7 +47,7 @@ fn law<'a>(run: &'a Run<'_, '_>) -> ToolLaw<'a> {
 }
 
 /// The tools that a module could offer to a model below these runs, for estimates and previews.
-pub(crate) fn offered_below(
+pub(crate) fn offered_tools(
     lineage: &Lineage,
     host: &Host,
     provider: &dyn Provider,
@@ -58,7 +58,7 @@ pub(crate) fn offered_below(
     if none || !provider.capabilities().contains(&FUNCTION_CALLING) {
         return Vec::new();
     }
-    host.tools.offered(&ToolLaw { policies: &lineage.policies(module), lists: lineage.tools(module) })
+    host.tools.offered_tools(&ToolLaw { policies: &lineage.policies(module), lists: lineage.tools(module) })
 }
 
 /// Adds the instruction about tools, if the model has any.
@@ -79,10 +79,10 @@ impl ToolLoop {
         }
         let can_call = run.provider.capabilities().contains(&FUNCTION_CALLING);
         if can_call {
-            new.offered = run.host.tools.offered(&law(run));
+            new.offered = run.host.tools.offered_tools(&law(run));
         }
         for name in &tools.allowed {
-            let reason = match allowed(&run.host.tools, &law(run), name) {
+            let reason = match find_allowed(&run.host.tools, &law(run), name) {
                 Err((_, reason)) => reason,
                 Ok(_) if !can_call => "the provider does not support function calls".to_owned(),
                 Ok(_) => continue,
@@ -122,7 +122,7 @@ impl ToolLoop {
                 (self.rounds, self.asked_again) = (call.rounds, true);
                 return Ok(reply);
             }
-            run.receipt.replied(&reply);
+            run.receipt.record_reply(&reply);
             if call.answer_now {
                 return Err(self.refusal(run, &reply));
             }
@@ -130,11 +130,11 @@ impl ToolLoop {
             let turn = std::mem::take(&mut reply.end.turn);
             let (calls, more) = (std::mem::take(&mut reply.end.tool_calls), reply.end.more_calls);
             if calls.is_empty() {
-                return Err(nothing_to_answer());
+                return Err(no_usable_call());
             }
             let calls = self.call_all(run, calls, more, deadline).await;
             call.rounds.push(ToolRound::new(turn, calls));
-            call.timeout = remaining(deadline, run.call_timeout);
+            call.timeout = remaining_time(deadline, run.call_timeout);
             if call.timeout.is_zero() {
                 return Err(call::failure(run, &ProviderError::Timeout, None));
             }
@@ -160,10 +160,10 @@ impl ToolLoop {
         let mut told = Vec::with_capacity(calls.len());
         for (index, call) in calls.into_iter().enumerate() {
             let (reply, used) = if index < MAX_CALLS {
-                let time = remaining(deadline, Duration::MAX);
+                let time = remaining_time(deadline, Duration::MAX);
                 execute(run.host, &law(run), &call, time).await
             } else {
-                not_made(&call, unmade)
+                surplus_reply(&call, unmade)
             };
             if call.too_long {
                 let message = format!("a call of the model was too long and was not made: `{}`", used.name);
@@ -210,7 +210,7 @@ impl ToolLoop {
     pub(crate) fn refusal(&mut self, run: &mut Run<'_, '_>, reply: &Reply) -> Failure {
         let mut refused = None;
         for call in reply.end.tool_calls.iter().take(MAX_CALLS) {
-            let verdict = allowed(&run.host.tools, &law(run), &call.name);
+            let verdict = find_allowed(&run.host.tools, &law(run), &call.name);
             let outcome = verdict.err().map_or(ToolOutcome::TooMany, |(outcome, _)| outcome);
             let used = ToolUse::new(&call.name, outcome, Duration::ZERO);
             if outcome == ToolOutcome::Denied || !self.has_tools() {
@@ -236,7 +236,7 @@ impl ToolLoop {
 }
 
 /// The failure of a turn whose calls all have names or ids that no reply could use.
-fn nothing_to_answer() -> Failure {
+fn no_usable_call() -> Failure {
     Failure::new(ErrorCode::ParseError, "the model asked for tools under names or ids that are too long")
         .with_detail("reason", json!("tool_calls"))
         .suggest("Choose another model with `--model`")
@@ -244,6 +244,6 @@ fn nothing_to_answer() -> Failure {
 }
 
 /// The remaining time; `otherwise` if the deadline is beyond the range of the clock.
-fn remaining(deadline: Option<Instant>, otherwise: Duration) -> Duration {
+fn remaining_time(deadline: Option<Instant>, otherwise: Duration) -> Duration {
     deadline.map_or(otherwise, |deadline| deadline.saturating_duration_since(Instant::now()))
 }

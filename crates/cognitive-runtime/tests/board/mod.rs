@@ -12,11 +12,11 @@ use cognitive_runtime::{Clock, SpanParent};
 pub struct Board(Mutex<Vec<Span>>);
 
 impl SpanSink for Board {
-    fn finished(&self, span: Span) {
+    fn record_span(&self, span: Span) {
         self.0.lock().unwrap().push(span);
     }
 
-    fn lost(&self) -> u64 {
+    fn lost_spans(&self) -> u64 {
         0
     }
 }

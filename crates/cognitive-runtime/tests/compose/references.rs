@@ -72,7 +72,7 @@ fn sec_023_nor_in_the_next_round() {
         Reply::Turns(vec![says_with(0.5, "low", json!({ "image": found, "rationale": "r" }))]),
     );
     let feed = Mapping::parse([("image", "$.data.image")]).unwrap();
-    let until = Repeat::parse("$.meta.confidence > 0.9", 3).unwrap().fed_by(feed);
+    let until = Repeat::parse("$.meta.confidence > 0.9", 3).unwrap().with_feed(feed);
     let (envelope, _) = world.repeat("refine", json!({ "image": "none" }), &until);
     assert_eq!(envelope["error"]["code"], "E4007", "{envelope}");
     assert_eq!(world.called(), ["refine"]);

@@ -24,7 +24,7 @@ fn refiner(turns: Vec<Reply>) -> World {
 
 fn until(rounds: u32) -> Repeat {
     let feed = Mapping::parse([("code", "$.data.shorter")]).unwrap();
-    Repeat::parse("$.meta.confidence > 0.9", rounds).unwrap().fed_by(feed)
+    Repeat::parse("$.meta.confidence > 0.9", rounds).unwrap().with_feed(feed)
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn speaker(call: &ModelCall) -> String {
 }
 
 fn provider(model: Model) -> FakeProvider {
-    FakeProvider::waiting(move |call, sink| {
+    FakeProvider::from_future(move |call, sink| {
         let Model { replies, seen } = model.clone();
         let model = Model { replies, seen: Arc::clone(&seen) };
         Box::pin(async move {

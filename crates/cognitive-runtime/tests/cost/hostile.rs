@@ -26,7 +26,7 @@ struct Drawn {
 fn draw(pool: &BTreeMap<String, Arc<Module>>, habit: Habit, seed: u64) -> Drawn {
     let mut random = SeededRandom::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut modules = BTreeMap::new();
-    let name = if random.below(3) == 0 { "open-root" } else { "bound-root" };
+    let name = if random.next_below(3) == 0 { "open-root" } else { "bound-root" };
     let names: Vec<&String> = pool.keys().collect();
     let root = if random.flip() {
         random_modules::leaf(name, &mut random)
@@ -40,7 +40,7 @@ fn draw(pool: &BTreeMap<String, Arc<Module>>, habit: Habit, seed: u64) -> Drawn 
     modules.extend(pool.iter().map(|(name, module)| (name.clone(), Arc::clone(module))));
     modules.insert(name.to_owned(), Arc::clone(&root));
     let kinds = ["cheap", "dear", "known", "thinker"];
-    let rungs: Vec<Arc<Hostile>> = (0..=random.below(3))
+    let rungs: Vec<Arc<Hostile>> = (0..=random.next_below(3))
         .map(|rung| Arc::new(Hostile::new(kinds[random.index(4)], habit, seed + rung)))
         .collect();
     let mut host = Host::new(Arc::new(NamedModules(modules)), Arc::clone(&rungs[0]) as Arc<dyn Provider>);
@@ -52,10 +52,10 @@ fn draw(pool: &BTreeMap<String, Arc<Module>>, habit: Habit, seed: u64) -> Drawn 
     }
     let input = json!({ "text": "w ".repeat(random.index(2000)) });
     let mut request = RunRequest::new(name, input.clone());
-    request.options.settings.reask = Some(u32::try_from(random.below(3)).unwrap());
+    request.options.settings.reask = Some(u32::try_from(random.next_below(3)).unwrap());
     request.options.settings.max_calls = Some(10_000);
-    if random.below(4) == 0 {
-        request.options.settings.thinking = Some(u32::try_from(random.below(2000)).unwrap());
+    if random.next_below(4) == 0 {
+        request.options.settings.thinking = Some(u32::try_from(random.next_below(2000)).unwrap());
     }
     let bytes = input.to_string().len() as u64 + 2;
     let ceiling = ceiling(&host, &root, &request.options, bytes).unwrap().cost;

@@ -138,7 +138,7 @@ impl SpendingLedger for BooksInMemory {
             return Err("the disk is full".to_owned());
         }
         self.entries.lock().unwrap().remove(&entry.id);
-        let room = budget.room(entry.reserved, self.counted(0, &entry.key, now)?);
+        let room = budget.room(entry.reserved, self.counted_spending(0, &entry.key, now)?);
         if room.is_ok() {
             self.entries.lock().unwrap().insert(entry.id.clone(), (entry.key.clone(), entry.reserved));
         }
@@ -150,7 +150,7 @@ impl SpendingLedger for BooksInMemory {
         Ok(())
     }
 
-    fn counted(&self, _: u64, key: &str, _: SystemTime) -> Result<(Money, Money), String> {
+    fn counted_spending(&self, _: u64, key: &str, _: SystemTime) -> Result<(Money, Money), String> {
         let entries = self.entries.lock().unwrap();
         let of =
             |every: bool| entries.values().filter(|(of, _)| every || of == key).map(|(_, held)| *held).sum();
@@ -192,7 +192,7 @@ fn a_budget_of_the_day_is_used_up_by_what_runs_cost_and_not_by_what_they_could_h
     assert_eq!(with_key(&host, "ben")["ok"], true);
     let short = with_key(&host, "ben");
     assert_eq!(short["error"]["details"]["limit_from"], "per_day");
-    assert_eq!(books.counted(0, "ann", SystemTime::now()).unwrap(), (each.times(3), each.times(2)));
+    assert_eq!(books.counted_spending(0, "ann", SystemTime::now()).unwrap(), (each.times(3), each.times(2)));
     assert_eq!(service.calls().len(), 3);
 }
 
@@ -215,7 +215,7 @@ fn a_run_that_only_reservations_keep_out_is_told_to_come_back() {
             Ok(())
         }
 
-        fn counted(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
+        fn counted_spending(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
             Ok((self.0, self.0))
         }
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// A module that asks a model itself.
 pub fn leaf(name: &str, random: &mut SeededRandom) -> Arc<Module> {
     let mut manifest = manifest(name, random);
-    if random.below(4) == 0 {
+    if random.next_below(4) == 0 {
         manifest["tools"] = json!({ "policy": "deny_by_default", "allowed": ["json_query", "current_time"] });
         manifest["policies"] = json!({});
     }
@@ -27,8 +27,8 @@ pub fn composed(name: &str, parts: &[&str], random: &mut SeededRandom) -> Arc<Mo
         .iter()
         .enumerate()
         .map(|(place, part)| {
-            let mut part = json!({ "name": part, "optional": random.below(3) == 0 });
-            if place + 1 < parts.len() && random.below(4) == 0 {
+            let mut part = json!({ "name": part, "optional": random.next_below(3) == 0 });
+            if place + 1 < parts.len() && random.next_below(4) == 0 {
                 part["fallback"] = json!(parts[place + 1]);
             }
             part
@@ -61,7 +61,7 @@ pub fn composed(name: &str, parts: &[&str], random: &mut SeededRandom) -> Arc<Mo
     }
     manifest["composition"] = composition;
     let mut prompt = prompt(random);
-    if random.below(3) == 0 {
+    if random.next_below(3) == 0 {
         prompt = format!("{prompt}\n@call:{first}($INPUT)\n");
     }
     if random.flip() {
@@ -78,7 +78,7 @@ fn manifest(name: &str, random: &mut SeededRandom) -> Value {
 fn prompt(random: &mut SeededRandom) -> String {
     let mut text = "Do what is asked. ".repeat(1 + random.index(60));
     for placed in ["$INPUT", "$SCHEMA", "$ENVELOPE", "$ARGUMENTS"] {
-        if random.below(4) == 0 {
+        if random.next_below(4) == 0 {
             text.push_str(placed);
             text.push('\n');
         }
@@ -90,14 +90,14 @@ fn schema(is_open: bool, random: &mut SeededRandom) -> Value {
     let text = if is_open {
         json!({ "type": "string" })
     } else {
-        json!({ "type": "string", "maxLength": 100 + random.below(300) })
+        json!({ "type": "string", "maxLength": 100 + random.next_below(300) })
     };
     let mut data = json!({
         "type": "object", "required": ["rationale"],
         "properties": {
-            "rationale": { "type": "string", "maxLength": 100 + random.below(200) },
+            "rationale": { "type": "string", "maxLength": 100 + random.next_below(200) },
             "text": text,
-            "items": { "type": "array", "maxItems": 2 + random.below(5), "items": { "type": "string", "maxLength": 10 } },
+            "items": { "type": "array", "maxItems": 2 + random.next_below(5), "items": { "type": "string", "maxLength": 10 } },
         },
     });
     if !is_open {
@@ -122,7 +122,7 @@ fn module(manifest: Value, schema: &Value, prompt: &str, random: &mut SeededRand
 /// A pool of modules to compose.
 pub fn pool(count: usize, random: &mut SeededRandom) -> BTreeMap<String, Arc<Module>> {
     let name = |place: usize, random: &mut SeededRandom| {
-        format!("{}-{place}", if random.below(3) == 0 { "open" } else { "bound" })
+        format!("{}-{place}", if random.next_below(3) == 0 { "open" } else { "bound" })
     };
     let mut pool = BTreeMap::new();
     for place in 0..count {

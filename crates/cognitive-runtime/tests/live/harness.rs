@@ -93,7 +93,7 @@ impl Provider for Pieces {
         sink: &'a mut dyn CallSink,
     ) -> PortFuture<'a, Result<ModelEnd, ProviderError>> {
         Box::pin(async move {
-            sink.bound(self.decode);
+            sink.decode_mode(self.decode);
             for piece in &self.texts {
                 sink.piece(piece);
                 self.given.fetch_add(1, Ordering::Relaxed);
@@ -119,7 +119,7 @@ impl Changing {
 
     pub fn provider(&self) -> FakeProvider {
         let current = Arc::clone(&self.0);
-        let answering = FakeProvider::waiting(move |call, sink| {
+        let answering = FakeProvider::from_future(move |call, sink| {
             let pieces = current.lock().unwrap().clone().unwrap();
             Box::pin(async move { pieces.ask(call, sink).await })
         });

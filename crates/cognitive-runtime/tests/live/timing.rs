@@ -24,10 +24,10 @@ enum Pace {
 }
 
 fn paced(text: String, pace: Pace, number: u64) -> FakeProvider {
-    FakeProvider::waiting(move |_, sink| {
+    FakeProvider::from_future(move |_, sink| {
         let text = text.clone();
         Box::pin(async move {
-            sink.bound(DecodeMode::NativeSchema);
+            sink.decode_mode(DecodeMode::NativeSchema);
             let mut dice = Dice::new(number);
             let pieces = if let Pace::AtOnce = pace { vec![text.as_str()] } else { deltas(&text) };
             for piece in pieces {

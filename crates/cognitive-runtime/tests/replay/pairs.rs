@@ -83,7 +83,7 @@ fn one<T: Clone>(random: &mut SeededRandom, of: &[T]) -> T {
 
 /// Sets a member of a manifest, or leaves it to the default.
 fn perhaps(random: &mut SeededRandom, manifest: &mut Value, section: &str, name: &str, of: &[Value]) {
-    if random.below(3) > 0 {
+    if random.next_below(3) > 0 {
         let value = one(random, of);
         if section.is_empty() {
             manifest[name] = value;
@@ -136,15 +136,15 @@ fn schema(random: &mut SeededRandom) -> Value {
             "count": { "type": "integer", "minimum": 0 }, "changes": { "type": "array", "items": change, "maxItems": 3 },
         },
     });
-    if random.below(3) == 0 {
+    if random.next_below(3) == 0 {
         data["additionalProperties"] = json!(false);
     }
-    if random.below(3) == 0 {
+    if random.next_below(3) == 0 {
         data["properties"]["extensions"] = json!({ "type": "object", "properties": {
             "insights": { "type": "array", "items": { "type": "object" } }, "own": { "type": "string" } } });
     }
     let mut schema = json!({ "input": { "type": "object" }, "data": data });
-    if random.below(4) == 0 {
+    if random.next_below(4) == 0 {
         schema["meta"] =
             json!({ "type": "object", "properties": { "risk": { "enum": ["none", "low", "medium"] } } });
     }
@@ -153,7 +153,7 @@ fn schema(random: &mut SeededRandom) -> Value {
 
 fn insight(random: &mut SeededRandom) -> Value {
     let mut insight = json!({ "text": "seen", "suggested_mapping": "data.more", "evidence": "line 3" });
-    match random.below(6) {
+    match random.next_below(6) {
         0 => _ = insight.as_object_mut().unwrap().shift_remove("suggested_mapping"),
         1 => insight["own"] = json!(1),
         2 => insight["evidence"] = Value::Null,
@@ -193,13 +193,13 @@ fn data(random: &mut SeededRandom) -> Value {
         ("answer", vec![json!(7), Value::Null, json!("long ".repeat(9)), json!("7")]),
     ];
     for (name, values) in &optional {
-        if random.below(11) == 0 {
+        if random.next_below(11) == 0 {
             data[*name] = one(random, values);
         }
     }
-    if random.below(3) == 0 {
-        let insights: Vec<Value> = (0..random.below(4)).map(|_| insight(random)).collect();
-        data["extensions"] = match random.below(6) {
+    if random.next_below(3) == 0 {
+        let insights: Vec<Value> = (0..random.next_below(4)).map(|_| insight(random)).collect();
+        data["extensions"] = match random.next_below(6) {
             0 => Value::Null,
             1 => json!({ "insights": insights, "own": "mine" }),
             2 => json!({ "insights": "none" }),
@@ -228,7 +228,7 @@ fn meta(random: &mut SeededRandom) -> Value {
         ("own", vec![json!({ "any": [1] })]),
     ];
     for (name, values) in &odd {
-        if random.below(14) == 0 {
+        if random.next_below(14) == 0 {
             meta[*name] = one(random, values);
         }
     }
@@ -239,7 +239,7 @@ fn failure(random: &mut SeededRandom) -> Value {
     let mut failure = json!({
         "ok": false, "meta": meta(random), "error": { "code": "OUT_OF_SCOPE", "message": "The text is too short." },
     });
-    match random.below(6) {
+    match random.next_below(6) {
         0 => failure["error"]["code"] = json!(one(random, &["", "E3001", "INVALID_INPUT", "E4000"])),
         1 => failure["error"]["message"] = one(random, &[json!(""), json!(5), Value::Null]),
         2 => failure["error"]["details"] = json!({ "at": [1, 2] }),
@@ -255,7 +255,7 @@ fn failure(random: &mut SeededRandom) -> Value {
 /// An answer as a value: current, of version 2.1, bare, or contradictory.
 fn answer(random: &mut SeededRandom) -> Value {
     let (data, meta) = (data(random), meta(random));
-    match random.below(26) {
+    match random.next_below(26) {
         0 => data,
         1 => json!({ "ok": true, "data": data }),
         2 => {
@@ -277,7 +277,7 @@ fn answer(random: &mut SeededRandom) -> Value {
 fn reply(random: &mut SeededRandom) -> String {
     let value = answer(random);
     let text = if random.flip() { value.to_string() } else { format!("{value:#}") };
-    let text = match random.below(22) {
+    let text = match random.next_below(22) {
         0 => format!("Here it is:\n```json\n{text}\n```\nAnything else?"),
         1 => format!("<think>perhaps {}</think>{text}", answer(random)),
         2 => format!("{text}\nCorrected:\n{}", answer(random)),
@@ -289,7 +289,7 @@ fn reply(random: &mut SeededRandom) -> String {
         8 => "I cannot help with that.".to_owned(),
         _ => text,
     };
-    let end = if random.below(14) == 0 { random.index(text.len() + 1) } else { text.len() };
+    let end = if random.next_below(14) == 0 { random.index(text.len() + 1) } else { text.len() };
     let end = (end..=text.len()).find(|end| text.is_char_boundary(*end)).unwrap();
     text[..end].to_owned()
 }
@@ -320,7 +320,7 @@ fn modules(
     };
     let mut root = manifest(random);
     let mut axes = settings(&root);
-    let names = match random.below(6) {
+    let names = match random.next_below(6) {
         0 => {
             let part = manifest(random);
             add("part", part, "Answer.", random);
@@ -383,7 +383,7 @@ fn case(number: u64) -> PairCase {
         Some(SchemaTarget::Grammar) => DecodeMode::Grammar,
         Some(_) => DecodeMode::NativeSchema,
     };
-    let finish = match random.below(20) {
+    let finish = match random.next_below(20) {
         0 => Ok(Finish::CutOff),
         1 => Ok(Finish::Refused("no".to_owned())),
         2 => Err(ProviderError::Interrupted("the connection broke".to_owned())),
@@ -396,7 +396,7 @@ fn case(number: u64) -> PairCase {
         replies.insert(name.to_owned(), pieces(&text, &mut random));
     }
     let answering = FakeProvider::new(move |call, sink| {
-        sink.bound(decode);
+        sink.decode_mode(decode);
         for piece in &replies[&call.module] {
             sink.piece(piece);
         }
@@ -405,7 +405,7 @@ fn case(number: u64) -> PairCase {
         Ok(end)
     });
     let provider = Arc::new(answering.with(|model| model.target = target));
-    let strict_parse = random.below(6) == 0;
+    let strict_parse = random.next_below(6) == 0;
     let chosen = [("target", format!("{target:?} {decode:?}")), ("strict_parse", strict_parse.to_string())];
     axes.extend(chosen.map(|(axis, value)| (axis.to_owned(), value)));
     PairCase { modules: Arc::new(modules), provider, strict_parse, axes, about }
@@ -489,13 +489,13 @@ fn the_same_replies_give_the_same_envelope_at_once_in_a_stream_and_from_a_record
     for number in 0..cases {
         let case = case(number);
         seen_pairs.add(&case.axes);
-        let (host, seen) = Host::new(case.modules.clone(), case.provider.clone()).watched();
+        let (host, seen) = Host::new(case.modules.clone(), case.provider.clone()).with_recording();
         let live = case.at_once(&host);
         let about = || format!("{}\n{live:#}", case.about);
         assert!(accepts(&published, &live) || is_ruled(&live), "{}", about());
         assert_eq!(settled(case.streamed(&host)), settled(live.clone()), "a stream\n{}", about());
-        if let Some(replies) = seen.whole().filter(|replies| !replies.is_empty()) {
-            let recorded = Host::new(case.modules.clone(), Arc::new(ReplyRecorder::of_replies(replies).0));
+        if let Some(replies) = seen.complete_replies().filter(|replies| !replies.is_empty()) {
+            let recorded = Host::new(case.modules.clone(), Arc::new(ReplyRecorder::from_replies(replies).0));
             assert_eq!(
                 of_any_provider(case.at_once(&recorded)),
                 of_any_provider(live.clone()),

@@ -106,8 +106,8 @@ impl Drop for Guard {
 impl Tool for Noted {
     fn spec(&self) -> ToolSpec {
         let parameters = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
-        let spec = ToolSpec::new(self.name, "A tool.", parameters).needing(&self.needs);
-        spec.within(Duration::from_millis(20))
+        let spec = ToolSpec::new(self.name, "A tool.", parameters).with_needs(&self.needs);
+        spec.with_timeout(Duration::from_millis(20))
     }
 
     fn call<'a>(&'a self, arguments: &'a Value) -> PortFuture<'a, Result<Value, ToolError>> {

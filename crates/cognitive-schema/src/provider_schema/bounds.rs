@@ -23,7 +23,7 @@ pub(super) fn most_characters(path: &str) -> u64 {
 }
 
 /// Our bound. If the author's opposite bound is outside ours, it is moved beyond that bound by the same distance.
-pub(super) fn beyond(ours: Value, opposite: Option<f64>, keyword: &str) -> Value {
+pub(super) fn move_beyond(ours: Value, opposite: Option<f64>, keyword: &str) -> Value {
     let (Some(limit), Some(opposite)) = (ours.as_f64(), opposite) else { return ours };
     let is_outside = if keyword == "minimum" { opposite < limit } else { opposite > limit };
     if !is_outside {
@@ -138,9 +138,9 @@ mod tests {
 
     #[test]
     fn d_05_a_bound_of_ours_never_contradicts_the_author() {
-        assert_eq!(beyond(json!(10), Some(5.0), "maximum"), json!(10));
-        assert_eq!(beyond(json!(10), Some(500.0), "maximum"), json!(510));
-        assert_eq!(beyond(json!(-10), Some(-500.5), "minimum"), json!(-510.5));
+        assert_eq!(move_beyond(json!(10), Some(5.0), "maximum"), json!(10));
+        assert_eq!(move_beyond(json!(10), Some(500.0), "maximum"), json!(510));
+        assert_eq!(move_beyond(json!(-10), Some(-500.5), "minimum"), json!(-510.5));
     }
 
     #[test]

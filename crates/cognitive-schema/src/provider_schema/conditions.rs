@@ -4,9 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use super::except::WRITTEN;
-use super::merge::{listed, merge};
+use super::merge::{excluded_values, merge};
 use super::negate::opposite;
-use super::normal::{SchemaNormaliser, WalkPosition, least_contained};
+use super::normal::{SchemaNormaliser, WalkPosition, min_contains};
 use super::union;
 
 /// The most items that `contains` writes out. Each is a copy of its schema.
@@ -37,7 +37,7 @@ impl SchemaNormaliser<'_> {
             plain = self.join(plain, "dependencies", &choice, at);
         }
         if let Some(schema) = members.get("contains") {
-            plain = self.contains(schema, least_contained(members), plain, at);
+            plain = self.contains(schema, min_contains(members), plain, at);
         }
         plain
     }
@@ -53,7 +53,7 @@ impl SchemaNormaliser<'_> {
             least if least <= 0.0 => return plain,
             least if least <= MAX_CONTAINED => least.ceil() as usize,
             _ => {
-                self.losses.dropped(&at.path, "minContains");
+                self.losses.note_dropped(&at.path, "minContains");
                 1
             }
         };
@@ -62,7 +62,7 @@ impl SchemaNormaliser<'_> {
         } else {
             format!("the first {places} items must match")
         };
-        self.losses.tightened(&at.path, "contains", how);
+        self.losses.note_tightened(&at.path, "contains", how);
         let first = json!({ "items": vec![schema; places], "minItems": places });
         self.join(plain, "contains", &first, at)
     }
@@ -78,18 +78,18 @@ impl SchemaNormaliser<'_> {
 
     /// The opposite of a schema, or of the target of its reference within the same file.
     fn opposite(&self, schema: &Value, at: &WalkPosition) -> Option<Value> {
-        opposite(self.written(schema, &at.file).unwrap_or(schema))
+        opposite(self.find_target(schema, &at.file).unwrap_or(schema))
     }
 
     fn not(&mut self, schema: &Value, plain: Value, at: &WalkPosition) -> Value {
-        if let Some(values) = excluded(schema).filter(|values| self.takes(values.len())) {
+        if let Some(values) = accepted_values(schema).filter(|values| self.takes(values.len())) {
             let not = json!({ "enum": values, WRITTEN: self.written_as.unwrap_or("not") });
             return merge(plain, json!({ "not": not }), &at.path, self.losses);
         }
         match self.opposite(schema, at) {
             Some(opposite) => self.join(plain, "not", &opposite, at),
             None => {
-                self.losses.dropped(&at.path, self.written_as.unwrap_or("not"));
+                self.losses.note_dropped(&at.path, self.written_as.unwrap_or("not"));
                 plain
             }
         }
@@ -114,7 +114,7 @@ impl SchemaNormaliser<'_> {
                 json!({ "anyOf": [{ "allOf": [condition, then] }, { "allOf": [opposite, otherwise] }] })
             }
             None => {
-                self.losses.tightened(&at.path, "if", "the consequence applies without its condition");
+                self.losses.note_tightened(&at.path, "if", "the consequence applies without its condition");
                 json!({ "allOf": [then, otherwise] })
             }
         };
@@ -126,7 +126,7 @@ impl SchemaNormaliser<'_> {
     pub(super) fn exclusive(&mut self, branches: &[Value], plain: Vec<Value>, at: &WalkPosition) -> Value {
         // Every branch would be compared with every other, and would grow by the opposites of all of them.
         if branches.len() > MAX_EXCLUSIVE {
-            self.losses.weakened(&at.path, "oneOf", "at least one branch instead of exactly one");
+            self.losses.note_weakened(&at.path, "oneOf", "at least one branch instead of exactly one");
             return json!({ "oneOf": plain });
         }
         let alone = |index: usize| -> Option<Vec<Value>> {
@@ -137,13 +137,13 @@ impl SchemaNormaliser<'_> {
         };
         let opposites: Vec<Option<Vec<Value>>> = (0..branches.len()).map(alone).collect();
         if opposites.iter().all(Option::is_none) {
-            self.losses.weakened(&at.path, "oneOf", "at least one branch instead of exactly one");
+            self.losses.note_weakened(&at.path, "oneOf", "at least one branch instead of exactly one");
             return json!({ "oneOf": plain });
         }
         let mut said = Vec::new();
         for (branch, opposites) in plain.into_iter().zip(opposites) {
             let Some(opposites) = opposites else {
-                self.losses.tightened(&at.path, "oneOf", "without a branch that overlaps with others");
+                self.losses.note_tightened(&at.path, "oneOf", "without a branch that overlaps with others");
                 said.push(Value::Bool(false));
                 continue;
             };
@@ -156,7 +156,7 @@ impl SchemaNormaliser<'_> {
 }
 
 /// The values that a schema accepts, if it is only a list of values.
-fn excluded(schema: &Value) -> Option<Vec<Value>> {
+fn accepted_values(schema: &Value) -> Option<Vec<Value>> {
     let members = schema.as_object()?;
     let lists = |keyword: &String| matches!(keyword.as_str(), "enum" | "const" | "description" | "title");
     if !members.keys().all(lists) {
@@ -164,7 +164,7 @@ fn excluded(schema: &Value) -> Option<Vec<Value>> {
     }
     match (members.get("const"), members.contains_key("enum")) {
         (Some(one), false) => Some(vec![one.clone()]),
-        (None, true) => Some(listed(schema)),
+        (None, true) => Some(excluded_values(schema)),
         _ => None,
     }
 }

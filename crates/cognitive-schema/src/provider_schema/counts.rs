@@ -58,7 +58,7 @@ impl EnvelopeEmitter<'_> {
         }
         if needed > 1 {
             // A grammar counts members, not names, so it would count a repeated name twice.
-            self.losses.dropped(path, "minProperties");
+            self.losses.note_dropped(path, "minProperties");
         }
         if has_others || room != 1 {
             self.keep_first(members, room, path);
@@ -70,7 +70,7 @@ impl EnvelopeEmitter<'_> {
     fn require_first(&mut self, members: &mut WrittenMembers, count: u64, path: &str) {
         let names: Vec<String> = members.optional().into_iter().take(to_usize(count)).collect();
         if !names.is_empty() {
-            self.losses.tightened(path, "minProperties", format!("with `{}`", names.join("`, `")));
+            self.losses.note_tightened(path, "minProperties", format!("with `{}`", names.join("`, `")));
         }
         members.required.extend(names.into_iter().map(Value::String));
     }
@@ -78,7 +78,7 @@ impl EnvelopeEmitter<'_> {
     fn keep_first(&mut self, members: &mut WrittenMembers, count: u64, path: &str) {
         let names: Vec<String> = members.optional().into_iter().skip(to_usize(count)).collect();
         if count > 0 && !names.is_empty() {
-            self.losses.tightened(path, "maxProperties", format!("without `{}`", names.join("`, `")));
+            self.losses.note_tightened(path, "maxProperties", format!("without `{}`", names.join("`, `")));
         }
         if names.is_empty() {
             return;

@@ -51,7 +51,7 @@ impl EnvelopeEmitter<'_> {
     /// Writes all members as one object; those of the other outcome are null.
     fn one_object(&mut self, envelope: &Value) -> Map<String, Value> {
         let how = "`data` and `error` may be null, independently of `ok`";
-        self.losses.weakened("", "oneOf", how);
+        self.losses.note_weakened("", "oneOf", how);
         let mut properties = Map::new();
         let mut required = Vec::new();
         for (name, schema) in members(envelope) {
@@ -124,7 +124,7 @@ impl EnvelopeEmitter<'_> {
         let node = match node {
             Value::Object(node) => node,
             Value::Bool(false) => return None,
-            _ => return Some(self.anything(path)),
+            _ => return Some(self.unconstrained_node(path)),
         };
         if let Some(reference) = node.get("$ref") {
             // A reference allows no other keyword next to it, not even a description.
@@ -133,12 +133,12 @@ impl EnvelopeEmitter<'_> {
         let said = match (union_of(node), values_of(node)) {
             (Some((keyword, branches)), _) => self.choice(keyword, branches, path, level),
             (None, Some(values)) => self.values(values, node, path, level),
-            (None, None) => self.typed(node, path, level),
+            (None, None) => self.typed_node(node, path, level),
         };
-        said.map(|said| self.described(said, node.get("description")))
+        said.map(|said| self.with_description(said, node.get("description")))
     }
 
-    fn described(&self, mut said: Value, description: Option<&Value>) -> Value {
+    fn with_description(&self, mut said: Value, description: Option<&Value>) -> Value {
         if let (Value::Object(members), Some(description), true) =
             (&mut said, description, self.dialect.has("description"))
         {
@@ -154,7 +154,7 @@ impl EnvelopeEmitter<'_> {
             && self.dialect.rest == UnsupportedRules::LeftOut
             && !union::is_disjoint(branches)
         {
-            self.losses.weakened(path, "oneOf", "at least one branch instead of exactly one");
+            self.losses.note_weakened(path, "oneOf", "at least one branch instead of exactly one");
         }
         let at = pointer(path, keyword);
         let said: Vec<Value> = branches
@@ -166,10 +166,10 @@ impl EnvelopeEmitter<'_> {
     }
 
     /// Writes a node with types, or with keywords that imply the type.
-    fn typed(&mut self, node: &Map<String, Value>, path: &str, level: usize) -> Option<Value> {
+    fn typed_node(&mut self, node: &Map<String, Value>, path: &str, level: usize) -> Option<Value> {
         let types = types_of(node).unwrap_or_else(|| self.guessed_types(node, path));
         if types.is_empty() {
-            return Some(self.anything(path));
+            return Some(self.unconstrained_node(path));
         }
         let is_number = types.iter().any(|name| name == "number");
         let mut said = Vec::new();
@@ -212,7 +212,7 @@ impl EnvelopeEmitter<'_> {
             guesses.iter().filter(|(_, holds)| *holds).map(|(name, _)| (*name).to_owned()).collect();
         if !types.is_empty() {
             let how = format!("`{}`, because the other keywords apply to that type", types.join("` or `"));
-            self.losses.tightened(path, "type", how);
+            self.losses.note_tightened(path, "type", how);
         }
         if types.is_empty() && node.contains_key("not") {
             return except::ALL_TYPES.map(str::to_owned).to_vec();
@@ -232,7 +232,7 @@ impl EnvelopeEmitter<'_> {
             "integer" | "number" => Some(self.number(name, node, path)).filter(|said| !self.is_empty(said)),
             "array" => self.array(node, path, level),
             "object" => self.object(node, path, level),
-            _ => Some(typed(name)),
+            _ => Some(type_members(name)),
         }
     }
 
@@ -242,15 +242,15 @@ impl EnvelopeEmitter<'_> {
     }
 
     /// Writes a location without rules.
-    pub(super) fn anything(&mut self, path: &str) -> Value {
+    pub(super) fn unconstrained_node(&mut self, path: &str) -> Value {
         // A grammar with a gap is not used, so further parts beyond the limit are not worth their size.
         if self.losses.is_too_large && self.dialect.rest == UnsupportedRules::Narrowed {
-            return Value::Object(typed("string"));
+            return Value::Object(type_members("string"));
         }
         if self.dialect.anything == OpenNotation::AllTypes {
             return json!({ "type": ["object", "array", "string", "number", "boolean", "null"] });
         }
-        self.losses.tightened(path, "type", "a plain value; a list or an object would need a schema");
+        self.losses.note_tightened(path, "type", "a plain value; a list or an object would need a schema");
         let nothing = Map::new();
         let said = vec![
             Value::Object(self.string(&nothing, path)),
@@ -271,7 +271,7 @@ impl EnvelopeEmitter<'_> {
             self.absent += 1;
             return (said, false);
         }
-        self.losses.weakened(path, "required", "`null` replaces a missing member");
+        self.losses.note_weakened(path, "required", "`null` replaces a missing member");
         (nullable(said), true)
     }
 
@@ -290,7 +290,7 @@ impl EnvelopeEmitter<'_> {
         ];
         for (keyword, count, most) in counts {
             if count > most {
-                self.losses.refused(keyword, format!("{count} of them, but the service accepts {most}"));
+                self.losses.note_refused(keyword, format!("{count} of them, but the service accepts {most}"));
             }
         }
     }
@@ -300,6 +300,6 @@ fn members(envelope: &Value) -> impl Iterator<Item = (&String, &Value)> {
     envelope.get("properties").and_then(Value::as_object).into_iter().flatten()
 }
 
-pub(super) fn typed(name: &str) -> Map<String, Value> {
+pub(super) fn type_members(name: &str) -> Map<String, Value> {
     Map::from_iter([("type".to_owned(), json!(name))])
 }

@@ -64,7 +64,7 @@ pub(super) fn write(
 ) -> Value {
     if rules.partial_allowed {
         // A second copy of the data schema with only optional members would cost more than it is worth.
-        losses.tightened("", "additionalProperties", "no `partial_data` together with an error");
+        losses.note_tightened("", "additionalProperties", "no `partial_data` together with an error");
     }
     let mut normal = SchemaNormaliser::new(contract.root(), rules.unknown_tag, form, losses);
     normal.custom = if rules.strict_enums { CustomBranch::Removed } else { CustomBranch::Kept };
@@ -235,7 +235,7 @@ pub(super) fn emitted_context<'a>(
         let known = taken.and_then(|taken| taken.get("properties")).and_then(|known| known.get(emit.kind));
         let schema = match (emit.schema, known) {
             (Some(file), _) if file != SCHEMA_FILE => {
-                normal.losses.weakened(
+                normal.losses.note_weakened(
                     &path,
                     "$ref",
                     format!("any object: the schema is in another file, `{file}`"),
@@ -243,7 +243,7 @@ pub(super) fn emitted_context<'a>(
                 json!({ "type": "object" })
             }
             (_, Some(known)) => {
-                normal.losses.tightened(&path, "properties", "the shape of the input's `_context`");
+                normal.losses.note_tightened(&path, "properties", "the shape of the input's `_context`");
                 normal.schema(known, &WalkPosition::new(file, &path))
             }
             _ => json!({ "type": "object" }),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::emit::EnvelopeEmitter;
-use super::merge::{listed, merge};
+use super::merge::{excluded_values, merge};
 use crate::text::type_word;
 use crate::validate::Section;
 
@@ -20,7 +20,7 @@ const MAX_CHARACTERS: usize = 200;
 
 /// Returns whether a plain schema excludes exactly this value.
 pub(super) fn excludes(node: &Map<String, Value>, value: &Value) -> bool {
-    node.get("not").is_some_and(|not| listed(not).contains(value))
+    node.get("not").is_some_and(|not| excluded_values(not).contains(value))
 }
 
 impl EnvelopeEmitter<'_> {
@@ -36,11 +36,11 @@ impl EnvelopeEmitter<'_> {
             "integer" | "number" => matches!(kind, "integer" | "number"),
             other => other == kind,
         };
-        let mut values: Vec<Value> = listed(not).into_iter().filter(is_of_kind).collect();
+        let mut values: Vec<Value> = excluded_values(not).into_iter().filter(is_of_kind).collect();
         let mut rest = node.clone();
         rest.shift_remove("not");
         if !values.is_empty()
-            && let Ok(judge) = Section::alone(&Value::Object(rest.clone()))
+            && let Ok(judge) = Section::standalone(&Value::Object(rest.clone()))
         {
             values.retain(|value| judge.accepts(value));
         }
@@ -51,11 +51,11 @@ impl EnvelopeEmitter<'_> {
             "boolean" => Some(booleans(&values)),
             "integer" | "number" => numbers(kind, &values),
             "string" => strings(&values).map(|rule| vec![rule]),
-            _ => Some(of_other_size(kind, &values)),
+            _ => Some(other_sizes(kind, &values)),
         };
         let Some(rules) = rules else {
             let written = not.get(WRITTEN).and_then(Value::as_str).unwrap_or("not");
-            self.losses.dropped(path, written);
+            self.losses.note_dropped(path, written);
             return vec![rest];
         };
         let joined =
@@ -92,7 +92,7 @@ fn numbers(kind: &str, values: &[Value]) -> Option<Vec<Value>> {
 }
 
 /// Arrays that are longer or shorter than all of these; objects that are smaller, or lack one member of each.
-fn of_other_size(kind: &str, values: &[Value]) -> Vec<Value> {
+fn other_sizes(kind: &str, values: &[Value]) -> Vec<Value> {
     let size =
         |value: &Value| value.as_array().map_or_else(|| value.as_object().map_or(0, Map::len), Vec::len);
     let longer = values.iter().map(size).max().unwrap_or(0) + 1;
@@ -126,12 +126,12 @@ fn strings(values: &[Value]) -> Option<Value> {
         return None;
     }
     let words: Vec<&[char]> = words.iter().map(Vec::as_slice).collect();
-    Some(json!({ "pattern": format!("^(?:{})$", others(&words)) }))
+    Some(json!({ "pattern": format!("^(?:{})$", other_strings_pattern(&words)) }))
 }
 
 /// The alternatives of a pattern for all strings but these. At each letter, a string ends too early, differs, or
 /// continues.
-fn others(words: &[&[char]]) -> String {
+fn other_strings_pattern(words: &[&[char]]) -> String {
     let mut ways = Vec::new();
     if !words.iter().any(|word| word.is_empty()) {
         ways.push(String::new());
@@ -139,7 +139,7 @@ fn others(words: &[&[char]]) -> String {
     let mut letters: Vec<char> = words.iter().filter_map(|word| word.first().copied()).collect();
     letters.sort_unstable();
     letters.dedup();
-    let class: String = letters.iter().map(|letter| escaped(*letter)).collect();
+    let class: String = letters.iter().map(|letter| escape(*letter)).collect();
     ways.push(if class.is_empty() { r"[\s\S]+".to_owned() } else { format!(r"[^{class}][\s\S]*") });
     for letter in letters {
         let rests: Vec<&[char]> = words
@@ -147,12 +147,12 @@ fn others(words: &[&[char]]) -> String {
             .filter(|word| word.first() == Some(&letter))
             .filter_map(|word| word.get(1..))
             .collect();
-        ways.push(format!("{}(?:{})", escaped(letter), others(&rests)));
+        ways.push(format!("{}(?:{})", escape(letter), other_strings_pattern(&rests)));
     }
     ways.join("|")
 }
 
-fn escaped(letter: char) -> String {
+fn escape(letter: char) -> String {
     match letter {
         '\t' => r"\t".to_owned(),
         '\n' => r"\n".to_owned(),

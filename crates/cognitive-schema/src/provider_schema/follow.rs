@@ -30,7 +30,7 @@ impl<'a> SchemaNormaliser<'a> {
             let Some(name) = self.names.get(&place).cloned() else { continue };
             let schema = self.value(&place).cloned().unwrap_or(Value::Bool(true));
             let at = WalkPosition::new(&place.file, &pointer("/$defs", &name));
-            defs.insert(name, self.within(place, &schema, &at));
+            defs.insert(name, self.normalise_at(place, &schema, &at));
         }
         defs
     }
@@ -46,7 +46,7 @@ impl<'a> SchemaNormaliser<'a> {
 
     /// The target of a reference within one file, through further references. References inside the target stay valid,
     /// since the file is the same.
-    pub(super) fn written(&self, node: &Value, file: &str) -> Option<&'a Value> {
+    pub(super) fn find_target(&self, node: &Value, file: &str) -> Option<&'a Value> {
         let mut found: Option<&'a Value> = None;
         for _ in 0..MAX_STEPS {
             let reference = found.unwrap_or(node).get("$ref").and_then(Value::as_str);
@@ -76,7 +76,7 @@ impl<'a> SchemaNormaliser<'a> {
         at: &WalkPosition,
     ) -> Value {
         let Some(place) = self.find(reference, &at.file) else {
-            self.losses.weakened(&at.path, "$ref", "any value, because the schema is in another file");
+            self.losses.note_weakened(&at.path, "$ref", "any value, because the schema is in another file");
             return Value::Bool(true);
         };
         let times = self.open.iter().filter(|open| **open == place).count();
@@ -85,7 +85,7 @@ impl<'a> SchemaNormaliser<'a> {
                 json!({ "$ref": format!("#/$defs/{}", self.name(&place)) })
             }
             Recursion::Unrolled if times >= UNROLLED => {
-                self.losses.tightened(
+                self.losses.note_tightened(
                     &at.path,
                     "$ref",
                     format!("at most {UNROLLED} levels of a recursive type"),
@@ -95,7 +95,7 @@ impl<'a> SchemaNormaliser<'a> {
             Recursion::Defs | Recursion::Unrolled => {
                 let schema = self.value(&place).unwrap_or(&Value::Null);
                 let there = WalkPosition { file: place.file.clone(), ..at.same_value() };
-                self.within(place, schema, &there)
+                self.normalise_at(place, schema, &there)
             }
         };
         if let (Value::Object(members), Some(description)) = (&mut plain, description) {

@@ -4,7 +4,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::bounds;
 use super::dialect::{Numbers, Size, Strings, UnsupportedRules};
-use super::emit::{EnvelopeEmitter, typed};
+use super::emit::{EnvelopeEmitter, type_members};
 
 /// The origin of a value: a piece of the input, a name that exists only if an input list contains it, the result of
 /// questions, or a statement about such a result. A token-by-token engine enforces it.
@@ -16,7 +16,7 @@ const MAX_FORMAT_LENGTH: u64 = 40;
 
 impl EnvelopeEmitter<'_> {
     pub(super) fn string(&mut self, node: &Map<String, Value>, path: &str) -> Map<String, Value> {
-        let mut said = typed("string");
+        let mut said = type_members("string");
         if let Some(Value::String(pattern)) = node.get("pattern") {
             let is_taken = self.dialect.patterns.accept(pattern);
             self.keep("pattern", node, &mut said, is_taken, path);
@@ -24,11 +24,11 @@ impl EnvelopeEmitter<'_> {
         self.further_patterns(node, &mut said, path);
         if let Some(Value::String(format)) = node.get("format") {
             let is_taken = self.dialect.formats.contains(&format.as_str())
-                && self.still_counts(&said)
+                && self.has_further_rules(&said)
                 && (self.dialect.rest == UnsupportedRules::LeftOut || format_fits(node));
             self.keep("format", node, &mut said, is_taken, path);
         }
-        let lengths_count = self.still_counts(&said);
+        let lengths_count = self.has_further_rules(&said);
         let least = node.get("minLength").and_then(Value::as_u64).unwrap_or(0);
         if least > 0 {
             let is_taken = lengths_count && least <= self.dialect.most_length;
@@ -39,7 +39,7 @@ impl EnvelopeEmitter<'_> {
             self.keep("maxLength", node, &mut said, is_taken, path);
         } else if self.dialect.size == Size::Bounded {
             let most = bounds::most_characters(path).max(least);
-            self.losses.tightened(path, "maxLength", format!("at most {most} characters"));
+            self.losses.note_tightened(path, "maxLength", format!("at most {most} characters"));
             said.insert("maxLength".to_owned(), json!(most));
         }
         self.origins(node, &mut said);
@@ -65,7 +65,7 @@ impl EnvelopeEmitter<'_> {
             if self.dialect.has("allOf") && self.dialect.patterns.accept(further) {
                 kept.push(json!({ "pattern": further }));
             } else {
-                self.losses.dropped(path, "pattern");
+                self.losses.note_dropped(path, "pattern");
             }
         }
         if !kept.is_empty() {
@@ -74,7 +74,7 @@ impl EnvelopeEmitter<'_> {
     }
 
     /// Returns whether the dialect still applies a further rule about this string.
-    fn still_counts(&self, said: &Map<String, Value>) -> bool {
+    fn has_further_rules(&self, said: &Map<String, Value>) -> bool {
         let has_rule = said.contains_key("pattern") || said.contains_key("format");
         self.dialect.strings == Strings::AllRules || !has_rule
     }
@@ -92,13 +92,13 @@ impl EnvelopeEmitter<'_> {
             Some(value) if is_taken && self.dialect.has(keyword) => {
                 said.insert(keyword.to_owned(), value.clone());
             }
-            Some(_) => self.losses.dropped(path, keyword),
+            Some(_) => self.losses.note_dropped(path, keyword),
             None => {}
         }
     }
 
     pub(super) fn number(&mut self, name: &str, node: &Map<String, Value>, path: &str) -> Map<String, Value> {
-        let mut said = typed(name);
+        let mut said = type_members(name);
         let has_ranges = name == "integer" || self.dialect.numbers == Numbers::AllRanges;
         for (inclusive, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
             match name {
@@ -127,7 +127,7 @@ impl EnvelopeEmitter<'_> {
             let number = node.get(keyword)?.as_f64()?;
             let rounded = if is_least { number.ceil() } else { number.floor() };
             // An exclusive bound moves by one, unless rounding has already moved it.
-            whole(if rounded.total_cmp(&number).is_eq() { rounded + step } else { rounded })
+            exact_integer(if rounded.total_cmp(&number).is_eq() { rounded + step } else { rounded })
         };
         let step = if is_least { 1.0 } else { -1.0 };
         let bounds = [from(inclusive, 0.0), from(exclusive, step)].into_iter().flatten();
@@ -159,7 +159,7 @@ impl EnvelopeEmitter<'_> {
         let sayable = has_ranges && self.dialect.has(inclusive) && !self.dialect.has(exclusive);
         match node.get(exclusive) {
             Some(bound) if sayable && !said.contains_key(inclusive) => {
-                self.losses.weakened(
+                self.losses.note_weakened(
                     path,
                     exclusive,
                     format!("the bound itself is allowed, as `{inclusive}`"),
@@ -186,14 +186,14 @@ impl EnvelopeEmitter<'_> {
                 ["minimum", "exclusiveMinimum"]
             };
             let written = opposite.into_iter().find_map(|keyword| said.get(keyword)).and_then(Value::as_f64);
-            let bound = bounds::beyond(bound, written, inclusive);
-            self.losses.tightened(path, inclusive, format!("{bound}"));
+            let bound = bounds::move_beyond(bound, written, inclusive);
+            self.losses.note_tightened(path, inclusive, format!("{bound}"));
             said.insert(inclusive.to_owned(), bound);
         }
         if name == "number" && !said.contains_key("multipleOf") {
             if bounds::is_wide(said) {
                 let step = Number::from_f64(bounds::STEP).map_or(Value::Null, Value::Number);
-                self.losses.tightened(path, "multipleOf", format!("{step}, that is two decimals"));
+                self.losses.note_tightened(path, "multipleOf", format!("{step}, that is two decimals"));
                 said.insert("multipleOf".to_owned(), step);
             } else {
                 self.exclude_bounds(said, path);
@@ -211,7 +211,7 @@ impl EnvelopeEmitter<'_> {
             let moved =
                 said.get(exclusive).and_then(Value::as_f64).map(|bound| json!(bound + direction * step));
             if let Some(moved) = moved {
-                self.losses.tightened(path, exclusive, format!("`{inclusive}` {moved}"));
+                self.losses.note_tightened(path, exclusive, format!("`{inclusive}` {moved}"));
                 said.shift_remove(exclusive);
                 said.insert(inclusive.to_owned(), moved);
             }
@@ -230,7 +230,7 @@ fn format_fits(node: &Map<String, Value>) -> bool {
 }
 
 /// Converts a float without fraction to an integer, if the result is exact.
-fn whole(number: f64) -> Option<i64> {
+fn exact_integer(number: f64) -> Option<i64> {
     (number.abs() < 9_007_199_254_740_992.0).then(|| format!("{number:.0}").parse().ok()).flatten()
 }
 
@@ -240,7 +240,10 @@ mod tests {
 
     #[test]
     fn d_05_whole_numbers_are_exact_or_none() {
-        assert_eq!((whole(-3.0), whole(0.0), whole(1e300)), (Some(-3), Some(0), None));
-        assert_eq!(whole(f64::NAN), None);
+        assert_eq!(
+            (exact_integer(-3.0), exact_integer(0.0), exact_integer(1e300)),
+            (Some(-3), Some(0), None)
+        );
+        assert_eq!(exact_integer(f64::NAN), None);
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::bounds;
 use super::dialect::Size;
-use super::emit::{EnvelopeEmitter, typed};
+use super::emit::{EnvelopeEmitter, type_members};
 use super::merge::places;
 use super::unique::UniqueItems;
 use crate::text::pointer;
@@ -32,7 +32,7 @@ impl EnvelopeEmitter<'_> {
             Some(0) => None,
             _ => self.schema(node.get("items").unwrap_or(&anything), &pointer(path, "items"), level),
         };
-        let mut said = typed("array");
+        let mut said = type_members("array");
         let Some(items) = items else {
             if least > 0 {
                 return None;
@@ -60,7 +60,7 @@ impl EnvelopeEmitter<'_> {
         }
         if least > self.dialect.most_min_items {
             let taken = self.dialect.most_min_items;
-            self.losses.weakened(path, "minItems", format!("{taken} instead of {least}"));
+            self.losses.note_weakened(path, "minItems", format!("{taken} instead of {least}"));
         }
         if least > 0 {
             said.insert("minItems".to_owned(), json!(least.min(self.dialect.most_min_items)));
@@ -69,7 +69,7 @@ impl EnvelopeEmitter<'_> {
             Some(most) => self.most_items(most, said, path),
             None if self.dialect.size == Size::Bounded => {
                 let most = least.max(usual);
-                self.losses.tightened(path, "maxItems", format!("at most {most} items"));
+                self.losses.note_tightened(path, "maxItems", format!("at most {most} items"));
                 said.insert("maxItems".to_owned(), json!(most));
             }
             None => {}
@@ -81,7 +81,7 @@ impl EnvelopeEmitter<'_> {
         if self.dialect.has("maxItems") && most <= self.dialect.most_items {
             said.insert("maxItems".to_owned(), json!(most));
         } else {
-            self.losses.dropped(path, "maxItems");
+            self.losses.note_dropped(path, "maxItems");
         }
     }
 
@@ -106,7 +106,7 @@ impl EnvelopeEmitter<'_> {
         if others.is_none() {
             most = Some(most.unwrap_or(count).min(count));
         }
-        let mut said = typed("array");
+        let mut said = type_members("array");
         let is_empty = said_places.is_empty();
         match others {
             Some(others) if is_empty => said.insert("items".to_owned(), others),

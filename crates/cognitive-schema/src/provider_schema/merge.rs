@@ -32,7 +32,7 @@ fn is_free(node: &Map<String, Value>) -> bool {
     node.keys().all(|keyword| keyword == "description")
 }
 
-fn described(mut node: Map<String, Value>, description: Option<Value>) -> Value {
+fn with_description(mut node: Map<String, Value>, description: Option<Value>) -> Value {
     if let Some(description) = description {
         node.insert("description".to_owned(), description);
     }
@@ -42,15 +42,15 @@ fn described(mut node: Map<String, Value>, description: Option<Value>) -> Value 
 fn objects(a: Map<String, Value>, mut b: Map<String, Value>, path: &str, losses: &mut Losses) -> Value {
     let description = a.get("description").or_else(|| b.get("description")).cloned();
     if is_free(&a) {
-        return described(b, description);
+        return with_description(b, description);
     }
     if is_free(&b) || a == b {
-        return described(a, description);
+        return with_description(a, description);
     }
     for (reference, other) in [(&a, &b), (&b, &a)] {
         if reference.contains_key("$ref") {
-            losses.weakened(path, "$ref", "a recursive type cannot be merged with further rules");
-            return described(other.clone(), description);
+            losses.note_weakened(path, "$ref", "a recursive type cannot be merged with further rules");
+            return with_description(other.clone(), description);
         }
     }
     b.shift_remove("description");
@@ -58,13 +58,13 @@ fn objects(a: Map<String, Value>, mut b: Map<String, Value>, path: &str, losses:
         // Two choices: the second is merged into every branch of the first.
         (Some((keyword, branches)), _) => {
             let joined = distribute(keyword, branches, &b, path, losses, |branch, plain| (branch, plain));
-            described(joined.unwrap_or(a), description)
+            with_description(joined.unwrap_or(a), description)
         }
         (None, Some((keyword, branches))) => {
             let mut plain = a.clone();
             plain.shift_remove("description");
             let joined = distribute(keyword, branches, &plain, path, losses, |branch, plain| (plain, branch));
-            described(joined.unwrap_or(a), description)
+            with_description(joined.unwrap_or(a), description)
         }
         (None, None) => keywords(a, b, path, losses),
     }
@@ -82,7 +82,7 @@ fn distribute(
     let plain = Value::Object(plain.clone());
     let leaves: usize = branches.iter().map(leaves).sum();
     if leaves.saturating_mul(size(&plain)) > MAX_NODES {
-        losses.weakened(path, keyword, "too many branches to merge with further rules");
+        losses.note_weakened(path, keyword, "too many branches to merge with further rules");
         return None;
     }
     let at = pointer(path, keyword);
@@ -129,7 +129,7 @@ fn keywords(mut a: Map<String, Value>, b: Map<String, Value>, path: &str, losses
             Some(first) if keyword == "pattern" && first != value => {
                 a.insert(keyword, first);
                 let more = a.entry("allOf").or_insert_with(|| json!([]));
-                *more = Value::Array(together(array(more), vec![json!({ "pattern": value })]));
+                *more = Value::Array(union(array(more), vec![json!({ "pattern": value })]));
             }
             Some(first) => {
                 let joined = join(first, value, &keyword, path, losses);
@@ -181,19 +181,19 @@ fn join(first: Value, second: Value, keyword: &str, path: &str, losses: &mut Los
         "propertyNames" => merge(first, second, &pointer(path, keyword), losses),
         "patternProperties" => join_patterns(first, second, &pointer(path, keyword), losses),
         "multipleOf" => common_multiple(&first, &second).unwrap_or_else(|| {
-            losses.dropped(path, keyword);
+            losses.note_dropped(path, keyword);
             first
         }),
         "not" => {
-            let values = together(listed(&first), listed(&second));
+            let values = union(excluded_values(&first), excluded_values(&second));
             let mut not = first.as_object().cloned().unwrap_or_default();
             not.insert("enum".to_owned(), Value::Array(values));
             Value::Object(not)
         }
-        "required" | "allOf" => Value::Array(together(array(&first), array(&second))),
+        "required" | "allOf" => Value::Array(union(array(&first), array(&second))),
         _ => {
             if first != second {
-                losses.dropped(path, keyword);
+                losses.note_dropped(path, keyword);
             }
             first
         }
@@ -205,11 +205,11 @@ fn array(value: &Value) -> Vec<Value> {
 }
 
 /// The values that a plain `not` excludes.
-pub(super) fn listed(not: &Value) -> Vec<Value> {
+pub(super) fn excluded_values(not: &Value) -> Vec<Value> {
     not.get("enum").map(array).unwrap_or_default()
 }
 
-fn together(mut list: Vec<Value>, more: Vec<Value>) -> Vec<Value> {
+fn union(mut list: Vec<Value>, more: Vec<Value>) -> Vec<Value> {
     let known: HashSet<&Value> = list.iter().collect();
     let new: Vec<Value> = more.into_iter().filter(|value| !known.contains(value)).collect();
     list.extend(new);

@@ -95,7 +95,7 @@ impl SchemaTarget {
 
     /// Returns whether a model that is bound to such a schema has to write `null` for an optional member that is absent.
     #[must_use]
-    pub fn null_means_absent(self) -> bool {
+    pub fn writes_null_for_absent(self) -> bool {
         SchemaDialect::for_target(self).optional != OptionalNotation::Absent
     }
 
@@ -240,15 +240,15 @@ struct Losses {
 }
 
 impl Losses {
-    fn dropped(&mut self, path: &str, keyword: &str) {
+    fn note_dropped(&mut self, path: &str, keyword: &str) {
         self.note(path, keyword, "dropped".to_owned(), Effect::Validity);
     }
 
-    fn weakened(&mut self, path: &str, keyword: &str, how: impl Display) {
+    fn note_weakened(&mut self, path: &str, keyword: &str, how: impl Display) {
         self.note(path, keyword, format!("weakened: {how}"), Effect::Validity);
     }
 
-    fn tightened(&mut self, path: &str, keyword: &str, how: impl Display) {
+    fn note_tightened(&mut self, path: &str, keyword: &str, how: impl Display) {
         if !self.is_too_large {
             self.note(path, keyword, format!("tightened: {how}"), Effect::Tightened);
         }
@@ -262,11 +262,11 @@ impl Losses {
                 "the schema has more than {MAX_NODES} parts or {MAX_DEPTH} levels; any value is allowed \
                  from here on"
             );
-            self.weakened(path, "properties", how);
+            self.note_weakened(path, "properties", how);
         }
     }
 
-    fn refused(&mut self, keyword: &str, why: impl Display) {
+    fn note_refused(&mut self, keyword: &str, why: impl Display) {
         self.note("", keyword, format!("refused: {why}"), Effect::Refused);
     }
 

@@ -77,7 +77,7 @@ pub(super) enum UndescribedMembers<'a> {
 }
 
 /// The rules for members of a plain object beyond the described ones.
-pub(super) fn others(node: &Map<String, Value>) -> UndescribedMembers<'_> {
+pub(super) fn other_members(node: &Map<String, Value>) -> UndescribedMembers<'_> {
     let patterns = node.get("patternProperties").and_then(Value::as_object);
     let patterns: Vec<(&String, &Value)> = patterns.into_iter().flatten().collect();
     let map = node.get("additionalProperties").filter(|others| others.is_object());

@@ -23,8 +23,10 @@ fn at_depth(schema: &Value, depth: usize) -> Option<Value> {
         return Some(Value::Bool(false));
     }
     // Breaking one keyword breaks the schema. A keyword without an opposite is one alternative fewer.
-    let ways: Vec<Value> =
-        members.iter().filter_map(|(keyword, value)| of_keyword(keyword, value, members, depth)).collect();
+    let ways: Vec<Value> = members
+        .iter()
+        .filter_map(|(keyword, value)| negate_keyword(keyword, value, members, depth))
+        .collect();
     match ways.as_slice() {
         [] => None,
         [only] => Some(only.clone()),
@@ -38,35 +40,35 @@ fn is_silent(keyword: &str) -> bool {
         || keyword.starts_with("x-")
 }
 
-fn of_keyword(keyword: &str, value: &Value, beside: &Map<String, Value>, depth: usize) -> Option<Value> {
+fn negate_keyword(keyword: &str, value: &Value, beside: &Map<String, Value>, depth: usize) -> Option<Value> {
     match keyword {
-        "type" => of_types(value),
+        "type" => negate_types(value),
         "const" => Some(json!({ "not": { "enum": [value] } })),
         "enum" => Some(json!({ "not": { "enum": value } })),
         "minimum" => Some(json!({ "type": "number", "exclusiveMaximum": value })),
         "exclusiveMinimum" => Some(json!({ "type": "number", "maximum": value })),
         "maximum" => Some(json!({ "type": "number", "exclusiveMinimum": value })),
         "exclusiveMaximum" => Some(json!({ "type": "number", "minimum": value })),
-        "minLength" => fewer("string", "maxLength", value),
-        "minItems" => fewer("array", "maxItems", value),
-        "minProperties" => fewer("object", "maxProperties", value),
-        "maxLength" => more("string", "minLength", value),
-        "maxItems" => more("array", "minItems", value),
-        "maxProperties" => more("object", "minProperties", value),
-        "required" => of_required(value),
-        "properties" => of_properties(value, depth),
-        "items" if value.is_object() => of_items(value, depth),
+        "minLength" => with_fewer("string", "maxLength", value),
+        "minItems" => with_fewer("array", "maxItems", value),
+        "minProperties" => with_fewer("object", "maxProperties", value),
+        "maxLength" => with_more("string", "minLength", value),
+        "maxItems" => with_more("array", "minItems", value),
+        "maxProperties" => with_more("object", "minProperties", value),
+        "required" => negate_required(value),
+        "properties" => negate_properties(value, depth),
+        "items" if value.is_object() => negate_items(value, depth),
         "not" => Some(value.clone()),
-        "allOf" => Some(json!({ "anyOf": each(value, depth, false)? })),
-        "anyOf" => Some(json!({ "allOf": each(value, depth, true)? })),
-        "oneOf" if value.as_array()?.len() == 1 => each(value, depth, true)?.pop(),
+        "allOf" => Some(json!({ "anyOf": opposites(value, depth, false)? })),
+        "anyOf" => Some(json!({ "allOf": opposites(value, depth, true)? })),
+        "oneOf" if value.as_array()?.len() == 1 => opposites(value, depth, true)?.pop(),
         "then" | "else" if beside.contains_key("if") => None,
         _ => None,
     }
 }
 
 /// The remaining types. Numbers are excluded along with integers, since no type means "only fractions".
-fn of_types(types: &Value) -> Option<Value> {
+fn negate_types(types: &Value) -> Option<Value> {
     let named = |name: &str| match types {
         Value::String(one) => one == name,
         Value::Array(many) => many.iter().any(|each| each == name),
@@ -80,26 +82,26 @@ fn of_types(types: &Value) -> Option<Value> {
     (!left.is_empty()).then(|| json!({ "type": left }))
 }
 
-fn fewer(kind: &str, keyword: &str, least: &Value) -> Option<Value> {
+fn with_fewer(kind: &str, keyword: &str, least: &Value) -> Option<Value> {
     Some(match least.as_u64()?.checked_sub(1) {
         Some(most) => json!({ "type": kind, keyword: most }),
         None => Value::Bool(false),
     })
 }
 
-fn more(kind: &str, keyword: &str, most: &Value) -> Option<Value> {
+fn with_more(kind: &str, keyword: &str, most: &Value) -> Option<Value> {
     Some(json!({ "type": kind, keyword: most.as_u64()?.checked_add(1)? }))
 }
 
 /// One of the members is missing.
-fn of_required(names: &Value) -> Option<Value> {
+fn negate_required(names: &Value) -> Option<Value> {
     let ways = names.as_array()?.iter().filter_map(Value::as_str);
     let ways = ways.map(|name| json!({ "type": "object", "properties": { name: false } }));
     Some(json!({ "anyOf": ways.collect::<Vec<Value>>() }))
 }
 
 /// One of the members exists and breaks its schema.
-fn of_properties(properties: &Value, depth: usize) -> Option<Value> {
+fn negate_properties(properties: &Value, depth: usize) -> Option<Value> {
     let ways = properties.as_object()?.iter().filter_map(|(name, schema)| {
         let opposite = at_depth(schema, depth + 1)?;
         Some(json!({ "type": "object", "required": [name], "properties": { name: opposite } }))
@@ -109,12 +111,12 @@ fn of_properties(properties: &Value, depth: usize) -> Option<Value> {
 }
 
 /// The first item exists and breaks the schema of items.
-fn of_items(schema: &Value, depth: usize) -> Option<Value> {
+fn negate_items(schema: &Value, depth: usize) -> Option<Value> {
     Some(json!({ "type": "array", "minItems": 1, "items": [at_depth(schema, depth + 1)?] }))
 }
 
 /// The opposites of a list of schemas: all of them, or only those that exist.
-fn each(schemas: &Value, depth: usize, all: bool) -> Option<Vec<Value>> {
+fn opposites(schemas: &Value, depth: usize, all: bool) -> Option<Vec<Value>> {
     let schemas = schemas.as_array()?;
     let found: Vec<Value> = schemas.iter().filter_map(|schema| at_depth(schema, depth + 1)).collect();
     let is_enough = if all { found.len() == schemas.len() } else { !found.is_empty() };

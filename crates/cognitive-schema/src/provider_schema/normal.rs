@@ -62,7 +62,7 @@ impl WalkPosition {
         Self { file: file.to_owned(), path: path.to_owned(), depth: 0, joined: true }
     }
 
-    fn below(&self, token: &str) -> Self {
+    fn child(&self, token: &str) -> Self {
         let path = pointer(&self.path, token);
         Self { file: self.file.clone(), path, depth: self.depth + 1, joined: false }
     }
@@ -122,7 +122,7 @@ impl<'a> SchemaNormaliser<'a> {
             self.files.entry(place.file.clone()).or_insert_with(|| section.schema());
         }
         let at = WalkPosition::new(&place.file, path);
-        self.within(place, section.schema(), &at)
+        self.normalise_at(place, section.schema(), &at)
     }
 
     /// The plain form of a schema.
@@ -161,7 +161,7 @@ impl<'a> SchemaNormaliser<'a> {
         self.rest == UnsupportedRules::Narrowed
     }
 
-    pub(super) fn within(&mut self, place: SchemaLocation, schema: &Value, at: &WalkPosition) -> Value {
+    pub(super) fn normalise_at(&mut self, place: SchemaLocation, schema: &Value, at: &WalkPosition) -> Value {
         self.open.push(place);
         let plain = self.schema(schema, at);
         self.open.pop();
@@ -181,32 +181,35 @@ impl<'a> SchemaNormaliser<'a> {
             match keyword.as_str() {
                 "properties" => {
                     if let Value::Object(properties) = value {
-                        plain.insert(keyword.clone(), self.properties(properties, &at.below("properties")));
+                        plain.insert(keyword.clone(), self.properties(properties, &at.child("properties")));
                     }
                 }
                 "additionalProperties" => {
-                    plain.insert(keyword.clone(), self.schema(value, &at.below(keyword)));
+                    plain.insert(keyword.clone(), self.schema(value, &at.child(keyword)));
                 }
                 "items" => self.items(value, members.get("additionalItems"), &mut plain, at),
-                "enum" => self.listed(value, &mut plain, at),
+                "enum" => self.add_enum(value, &mut plain, at),
                 name if is_among(PLAIN, name) => {
                     let is_count = ["Length", "Items"].iter().any(|end| name.ends_with(end));
-                    plain.insert(keyword.clone(), if is_count { whole(value) } else { value.clone() });
+                    plain.insert(
+                        keyword.clone(),
+                        if is_count { without_fraction(value) } else { value.clone() },
+                    );
                 }
                 "patternProperties" if self.narrows() => {
                     if let Value::Object(patterns) = value {
-                        plain.insert(keyword.clone(), self.properties(patterns, &at.below(keyword)));
+                        plain.insert(keyword.clone(), self.properties(patterns, &at.child(keyword)));
                     }
                 }
                 "propertyNames" if self.narrows() => {
-                    plain.insert(keyword.clone(), self.schema(value, &at.below(keyword)));
+                    plain.insert(keyword.clone(), self.schema(value, &at.child(keyword)));
                 }
                 name if self.narrows() && is_among(COUNTS, name) && rules(name, members) => {
-                    plain.insert(keyword.clone(), whole(value));
+                    plain.insert(keyword.clone(), without_fraction(value));
                 }
                 name if self.narrows() && is_among(CONDITIONS, name) => {}
                 name if is_among(UNKNOWN, name) && rules(name, members) => {
-                    self.losses.dropped(&at.path, name);
+                    self.losses.note_dropped(&at.path, name);
                 }
                 _ => {}
             }
@@ -223,15 +226,15 @@ impl<'a> SchemaNormaliser<'a> {
 
     fn properties(&mut self, properties: &Map<String, Value>, at: &WalkPosition) -> Value {
         let plain =
-            properties.iter().map(|(name, schema)| (name.clone(), self.schema(schema, &at.below(name))));
+            properties.iter().map(|(name, schema)| (name.clone(), self.schema(schema, &at.child(name))));
         Value::Object(plain.collect())
     }
 
-    fn listed(&mut self, values: &Value, plain: &mut Map<String, Value>, at: &WalkPosition) {
+    fn add_enum(&mut self, values: &Value, plain: &mut Map<String, Value>, at: &WalkPosition) {
         if self.takes(values.as_array().map_or(0, Vec::len)) {
             plain.insert("enum".to_owned(), values.clone());
         } else {
-            self.losses.dropped(&at.path, "enum");
+            self.losses.note_dropped(&at.path, "enum");
         }
     }
 
@@ -244,21 +247,21 @@ impl<'a> SchemaNormaliser<'a> {
         plain: &mut Map<String, Value>,
         at: &WalkPosition,
     ) {
-        let below = at.below("items");
+        let below = at.child("items");
         let Value::Array(places) = items else {
             plain.insert("items".to_owned(), self.schema(items, &below));
             return;
         };
         if self.narrows() {
             let places = places.iter().enumerate();
-            let places = places.map(|(index, place)| self.schema(place, &below.below(&index.to_string())));
+            let places = places.map(|(index, place)| self.schema(place, &below.child(&index.to_string())));
             plain.insert("items".to_owned(), Value::Array(places.collect()));
             if let Some(others) = others {
-                plain.insert("additionalItems".to_owned(), self.schema(others, &at.below("additionalItems")));
+                plain.insert("additionalItems".to_owned(), self.schema(others, &at.child("additionalItems")));
             }
             return;
         }
-        self.losses.weakened(&at.path, "items", "which schema holds at which place of the list");
+        self.losses.note_weakened(&at.path, "items", "which schema holds at which place of the list");
         let mut branches: Vec<Value> =
             places.iter().map(|place| self.schema(place, &below.same_value())).collect();
         match others {
@@ -280,11 +283,11 @@ impl<'a> SchemaNormaliser<'a> {
         let kept: Vec<Value> = branches
             .iter()
             .filter(|branch| self.custom == CustomBranch::Kept || !is_custom(branch))
-            .map(|branch| if is_custom(branch) { bounded(branch, self.tag) } else { branch.clone() })
+            .map(|branch| if is_custom(branch) { limit_custom(branch, self.tag) } else { branch.clone() })
             .collect();
-        let list = at.below(keyword);
+        let list = at.child(keyword);
         let plain = kept.iter().enumerate().map(|(index, branch)| {
-            self.schema(branch, &WalkPosition { joined: at.joined, ..list.below(&index.to_string()) })
+            self.schema(branch, &WalkPosition { joined: at.joined, ..list.child(&index.to_string()) })
         });
         let plain: Vec<Value> = plain.collect();
         if keyword == "oneOf" && self.narrows() && !union::is_disjoint(&plain) {
@@ -301,8 +304,8 @@ fn rules(keyword: &str, members: &Map<String, Value>) -> bool {
         "then" | "else" => members.contains_key("if"),
         "if" => members.contains_key("then") || members.contains_key("else"),
         "uniqueItems" => value == &Value::Bool(true),
-        "contains" => least_contained(members) > 0.0,
-        "minContains" => least_contained(members) > 1.0,
+        "contains" => min_contains(members) > 0.0,
+        "minContains" => min_contains(members) > 1.0,
         "unevaluatedItems" | "unevaluatedProperties" => value != &Value::Bool(true),
         "minProperties" => value.as_u64() != Some(0),
         "patternProperties" | "dependencies" => value.as_object().is_some_and(|map| !map.is_empty()),
@@ -311,7 +314,7 @@ fn rules(keyword: &str, members: &Map<String, Value>) -> bool {
 }
 
 /// A value as written, but `2.0` as `2`: counts may be written either way.
-fn whole(value: &Value) -> Value {
+fn without_fraction(value: &Value) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value
         .as_f64()
@@ -328,7 +331,7 @@ fn whole(value: &Value) -> Value {
 }
 
 /// The number of items that have to match `contains`.
-pub(super) fn least_contained(members: &Map<String, Value>) -> f64 {
+pub(super) fn min_contains(members: &Map<String, Value>) -> f64 {
     members.get("minContains").and_then(Value::as_f64).unwrap_or(1.0)
 }
 
@@ -339,7 +342,7 @@ fn is_custom_branch(branch: &Value, tag: &str) -> bool {
 }
 
 /// The custom branch with the limits of the contract, even if the author omitted them.
-fn bounded(branch: &Value, tag: &str) -> Value {
+fn limit_custom(branch: &Value, tag: &str) -> Value {
     let limits = json!({
         "type": "object",
         "required": [tag, "reason"],

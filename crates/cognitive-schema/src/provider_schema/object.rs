@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::bounds;
 use super::counts::{MemberCounts, WrittenMembers};
 use super::dialect::{Objects, Size, UnsupportedRules};
-use super::emit::{EnvelopeEmitter, typed};
+use super::emit::{EnvelopeEmitter, type_members};
 use super::names::{self, UndescribedMembers, described_members};
 use crate::text::pointer;
 
@@ -22,7 +22,7 @@ impl EnvelopeEmitter<'_> {
         if level > self.dialect.limits.levels {
             let how =
                 format!("no members: the service accepts {} levels of objects", self.dialect.limits.levels);
-            self.losses.tightened(path, "properties", how);
+            self.losses.note_tightened(path, "properties", how);
             return self.object(&Map::new(), path, 0);
         }
         let required: Vec<&str> = node
@@ -66,7 +66,7 @@ impl EnvelopeEmitter<'_> {
     ) -> Option<Map<String, Value>> {
         let least = node.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
         let anything = Map::new();
-        let others = match names::others(node) {
+        let others = match names::other_members(node) {
             UndescribedMembers::Pattern(pattern, _) if !self.dialect.patterns.accept(pattern) => {
                 UndescribedMembers::None
             }
@@ -84,7 +84,7 @@ impl EnvelopeEmitter<'_> {
         let counts = self.count_members(node, &mut members, others != UndescribedMembers::None, path)?;
         let mut said = match others {
             UndescribedMembers::None => {
-                self.assemble(&closed(node), members.properties, members.required, path, level)
+                self.assemble(&closing_node(node), members.properties, members.required, path, level)
             }
             UndescribedMembers::Map(map) => {
                 let map = self.schema(
@@ -124,13 +124,13 @@ impl EnvelopeEmitter<'_> {
         path: &str,
     ) -> Option<Map<String, Value>> {
         let WrittenMembers { mut properties, required, forbidden } = members;
-        let mut said = typed("object");
+        let mut said = type_members("object");
         let count = required.len() as u64;
         let Some(others) = others else {
             if counts.least.is_some() {
                 return None;
             }
-            return Some(self.assemble(&closed(&Map::new()), properties, required, path, 0));
+            return Some(self.assemble(&closing_node(&Map::new()), properties, required, path, 0));
         };
         // A forbidden name must not reappear as one of the others.
         properties.extend(forbidden.into_iter().map(|name| (name, Value::Bool(false))));
@@ -147,7 +147,7 @@ impl EnvelopeEmitter<'_> {
         let usual = (count + bounds::MAX_ITEMS).max(counts.least.unwrap_or(0));
         let most = counts.most.map_or(usual, |most| most.min(usual));
         if counts.most != Some(most) {
-            self.losses.tightened(path, "maxProperties", format!("at most {most} members"));
+            self.losses.note_tightened(path, "maxProperties", format!("at most {most} members"));
         }
         said.insert("maxProperties".to_owned(), json!(most));
         Some(said)
@@ -161,7 +161,7 @@ impl EnvelopeEmitter<'_> {
         path: &str,
         level: usize,
     ) -> Map<String, Value> {
-        let mut said = typed("object");
+        let mut said = type_members("object");
         let is_empty = properties.is_empty();
         let all_required = properties.len() == required.len();
         // A closed dialect needs the lists even if they are empty; llama.cpp builds a broken grammar from empty ones.
@@ -190,7 +190,7 @@ impl EnvelopeEmitter<'_> {
             // An object without any rules stays open, since closing it would allow only `{}`.
             (None, Objects::ClosedExceptMaps) if is_empty && self.dialect.size == Size::AsWritten => {}
             (_, _) => {
-                self.losses.tightened(
+                self.losses.note_tightened(
                     path,
                     "additionalProperties",
                     "only the members that the schema describes",
@@ -225,7 +225,7 @@ fn is_open(node: &Map<String, Value>) -> bool {
 }
 
 /// The node that makes `assemble` close the object: `additionalProperties` only.
-fn closed(node: &Map<String, Value>) -> Map<String, Value> {
+fn closing_node(node: &Map<String, Value>) -> Map<String, Value> {
     let is_closed = node.get("additionalProperties") == Some(&Value::Bool(false));
     // An object that the author closed needs no recorded loss.
     if is_closed {

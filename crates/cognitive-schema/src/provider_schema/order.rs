@@ -14,10 +14,10 @@ use crate::validate::Contract;
 #[must_use]
 pub fn in_order(contract: &Contract, rules: &EnvelopeRules<'_>, envelope: &Value) -> Value {
     let schema = envelope_schema(contract, rules);
-    sorted(envelope, &[&schema], &schema)
+    sort_members(envelope, &[&schema], &schema)
 }
 
-fn sorted(value: &Value, schemas: &[&Value], root: &Value) -> Value {
+fn sort_members(value: &Value, schemas: &[&Value], root: &Value) -> Value {
     let schemas = plain(schemas, root);
     match value {
         Value::Object(members) => {
@@ -31,13 +31,13 @@ fn sorted(value: &Value, schemas: &[&Value], root: &Value) -> Value {
             let member = |name: &String| {
                 let below: Vec<&Value> =
                     schemas.iter().filter_map(|schema| schema.get("properties")?.get(name)).collect();
-                Some((name.clone(), sorted(members.get(name)?, &below, root)))
+                Some((name.clone(), sort_members(members.get(name)?, &below, root)))
             };
             Value::Object(names.into_iter().filter_map(member).collect())
         }
         Value::Array(items) => {
             let below: Vec<&Value> = schemas.iter().filter_map(|schema| schema.get("items")).collect();
-            Value::Array(items.iter().map(|item| sorted(item, &below, root)).collect())
+            Value::Array(items.iter().map(|item| sort_members(item, &below, root)).collect())
         }
         scalar => scalar.clone(),
     }

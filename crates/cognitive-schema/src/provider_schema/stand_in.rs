@@ -29,7 +29,7 @@ pub fn drop_stand_ins(
     if target.null_means_other_outcome() {
         dropped.extend(drop_other_outcome(reply));
     }
-    if target.null_means_absent() {
+    if target.writes_null_for_absent() {
         drop_absent(contract, reply, &mut dropped);
     }
     dropped

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::emit::{EnvelopeEmitter, typed};
+use super::emit::{EnvelopeEmitter, type_members};
 use super::merge::{types_of, values_of};
 
 /// The maximum number of selections that are written out. Their number doubles with each value.
@@ -31,7 +31,7 @@ impl EnvelopeEmitter<'_> {
             return UniqueItems::NoMatter;
         }
         let Some(values) = self.listed_items(node, path, level) else {
-            self.losses.dropped(path, "uniqueItems");
+            self.losses.note_dropped(path, "uniqueItems");
             return UniqueItems::NoMatter;
         };
         let (least, most) = (to_usize(least), to_usize(most).min(values.len()));
@@ -41,7 +41,7 @@ impl EnvelopeEmitter<'_> {
         let mut lists: Vec<Vec<Value>> = Vec::new();
         for length in least..=most {
             let Some(more) = selections(&values, length, MAX_SELECTIONS - lists.len()) else {
-                self.losses.tightened(
+                self.losses.note_tightened(
                     path,
                     "maxItems",
                     format!("at most {} items", length.saturating_sub(1)),
@@ -52,11 +52,11 @@ impl EnvelopeEmitter<'_> {
         }
         if lists.is_empty() {
             // Even the smallest number of items has too many selections.
-            self.losses.dropped(path, "uniqueItems");
+            self.losses.note_dropped(path, "uniqueItems");
             return UniqueItems::NoMatter;
         }
-        self.losses.tightened(path, "uniqueItems", "in the order in which the values are listed");
-        let mut said = typed("array");
+        self.losses.note_tightened(path, "uniqueItems", "in the order in which the values are listed");
+        let mut said = type_members("array");
         said.insert("enum".to_owned(), json!(lists));
         UniqueItems::OneOf(said)
     }
@@ -77,13 +77,13 @@ impl EnvelopeEmitter<'_> {
         let branches = said.get("anyOf").and_then(Value::as_array).cloned().unwrap_or_else(|| vec![said]);
         let mut values = Vec::new();
         for branch in branches {
-            values.extend(values_of_said(branch.as_object()?)?);
+            values.extend(possible_values(branch.as_object()?)?);
         }
         Some(values)
     }
 }
 
-fn values_of_said(said: &Map<String, Value>) -> Option<Vec<Value>> {
+fn possible_values(said: &Map<String, Value>) -> Option<Vec<Value>> {
     if let Some(values) = values_of(said) {
         return Some(values);
     }

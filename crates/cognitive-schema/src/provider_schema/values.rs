@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::dialect::Values;
-use super::emit::{EnvelopeEmitter, typed};
+use super::emit::{EnvelopeEmitter, type_members};
 use super::merge::types_of;
 use super::union;
 use crate::text::type_word;
@@ -41,7 +41,7 @@ impl EnvelopeEmitter<'_> {
             .into_iter()
             .filter_map(|(kind, group)| {
                 self.group(kind, group).or_else(|| {
-                    self.losses.dropped(path, keyword);
+                    self.losses.note_dropped(path, keyword);
                     self.single(kind, &Map::new(), path, level).map(Value::Object)
                 })
             })
@@ -66,9 +66,9 @@ impl EnvelopeEmitter<'_> {
             return values;
         }
         // Recursive types are defined elsewhere, so such a schema cannot be compiled here.
-        match Section::alone(&Value::Object(node.clone())) {
+        match Section::standalone(&Value::Object(node.clone())) {
             Ok(judge) => values.retain(|value| judge.accepts(value)),
-            Err(_) => beside.into_iter().for_each(|keyword| self.losses.dropped(path, keyword)),
+            Err(_) => beside.into_iter().for_each(|keyword| self.losses.note_dropped(path, keyword)),
         }
         values
     }
@@ -89,7 +89,7 @@ impl EnvelopeEmitter<'_> {
         if !sayable || self.enum_values > self.dialect.limits.enum_values || self.is_too_long(&values) {
             return None;
         }
-        let mut said = typed(kind);
+        let mut said = type_members(kind);
         match values.as_slice() {
             [one] if self.dialect.has("const") => said.insert("const".to_owned(), one.clone()),
             _ => said.insert("enum".to_owned(), Value::Array(values)),

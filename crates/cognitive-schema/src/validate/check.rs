@@ -54,14 +54,14 @@ impl Checker {
         match self.decide(value) {
             Ok(true) => return Vec::new(),
             Ok(false) => {}
-            Err(stop) => return vec![describe::stopped(stop)],
+            Err(stop) => return vec![describe::incomplete_check(stop)],
         }
         let mut found = self.explain(value);
         if found.is_empty() {
             found = self.explain_first(value);
         }
         if found.is_empty() {
-            found.push(describe::stopped(MeterStop::Findings));
+            found.push(describe::incomplete_check(MeterStop::Findings));
         }
         found
     }
@@ -73,18 +73,18 @@ impl Checker {
     }
 
     fn explain(&self, value: &Value) -> Vec<SchemaViolation> {
-        let meter = self.meter_back();
+        let meter = self.pattern_meter();
         tell(self.validator.iter_errors(outermost(value, &meter)))
     }
 
     /// Explains only the first failure, which is far less work when many parts fail.
     fn explain_first(&self, value: &Value) -> Vec<SchemaViolation> {
-        let meter = self.meter_back();
+        let meter = self.pattern_meter();
         let first = self.validator.validate(outermost(value, &meter)).err();
         tell(first.into_iter())
     }
 
-    fn meter_back(&self) -> Meter {
+    fn pattern_meter(&self) -> Meter {
         // Every text has already been matched once, so it costs less here.
         Meter::new(self.allowance.looks_back, self.allowance.findings, (self.character / 8).max(1))
     }
@@ -120,7 +120,7 @@ mod tests {
         let checker =
             checker(json!({ "anyOf": [{ "required": ["x"] }, { "anyOf": [{ "type": "string" }] }] }));
         let value = json!({ "large": [1, 2, 3] });
-        let meter = checker.meter_back();
+        let meter = checker.pattern_meter();
         let errors: Vec<_> = checker.validator.iter_errors(outermost(&value, &meter)).collect();
         let told = format!("{errors:?}");
         assert!(told.contains("AnyOf") && !told.contains("large") && !told.contains("Number(2)"), "{told}");

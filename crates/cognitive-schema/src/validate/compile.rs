@@ -7,7 +7,7 @@ use jsonschema::{Draft, PatternOptions, Registry, ValidationError, Validator, op
 use serde_json::{Value, json};
 
 use super::check::Checker;
-use super::dialect::{Dialect, spelled_in_2020_12};
+use super::dialect::{Dialect, rewrite_2020_12};
 use super::metered_json::MeteredJson;
 use super::patterns::Effort;
 use super::{SCHEMA_FILE, SchemaFiles, SchemaProblem, Section, SectionRef};
@@ -33,7 +33,7 @@ pub(super) struct SchemaCompiler {
 impl SchemaCompiler {
     /// Reads prepared files. Most are Draft-07; the core form of other dialects may need 2020-12.
     pub(super) fn new(files: SchemaFiles, effort: Effort) -> Result<Self, Vec<SchemaProblem>> {
-        let (files, draft) = match spelled_in_2020_12(&files) {
+        let (files, draft) = match rewrite_2020_12(&files) {
             Some(spelled) => (spelled, Draft::Draft202012),
             None => (files, Draft::Draft7),
         };

@@ -62,17 +62,22 @@ impl<'a> ContextSearch<'a> {
         if let Some(context) = schema.pointer("/properties/_context") {
             self.contexts.push((context, file.to_owned()));
         }
-        self.through(schema, file, &mut Self::contexts);
+        self.visit_schemas(schema, file, &mut Self::contexts);
     }
 
     fn kinds(&mut self, context: &'a Value, file: &str, kinds: &mut BTreeSet<String>) {
         let named = context.get("properties").and_then(Value::as_object);
         kinds.extend(named.into_iter().flat_map(|named| named.keys().cloned()));
-        self.through(context, file, &mut |search, schema, file| search.kinds(schema, file, kinds));
+        self.visit_schemas(context, file, &mut |search, schema, file| search.kinds(schema, file, kinds));
     }
 
     /// Continues with further schemas that validate the same value. Visits each schema once, so that cycles end.
-    fn through(&mut self, schema: &'a Value, file: &str, each: &mut dyn FnMut(&mut Self, &'a Value, &str)) {
+    fn visit_schemas(
+        &mut self,
+        schema: &'a Value,
+        file: &str,
+        each: &mut dyn FnMut(&mut Self, &'a Value, &str),
+    ) {
         if !self.seen.insert(std::ptr::from_ref(schema)) {
             return;
         }

@@ -56,18 +56,19 @@ fn missing<'a>(
         match members.get(name) {
             // Recurses as deep as the sent value, whose depth is limited.
             Some(there) => found.extend(missing(member, root, there, &pointer(at, name))),
-            None => found.extend(resolved(member, root).get("default").map(|it| (at.to_owned(), name, it))),
+            None => found
+                .extend(resolve_reference(member, root).get("default").map(|it| (at.to_owned(), name, it))),
         }
     }
     found
 }
 
 fn properties<'a>(schema: &'a Value, root: &'a Value) -> Option<&'a Map<String, Value>> {
-    resolved(schema, root).get("properties")?.as_object()
+    resolve_reference(schema, root).get("properties")?.as_object()
 }
 
 /// The schema itself, or the target of its references within the same file.
-fn resolved<'a>(mut schema: &'a Value, root: &'a Value) -> &'a Value {
+fn resolve_reference<'a>(mut schema: &'a Value, root: &'a Value) -> &'a Value {
     for _ in 0..MAX_STEPS {
         let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
         match reference.and_then(|pointer| root.pointer(pointer)) {

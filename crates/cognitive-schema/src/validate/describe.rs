@@ -52,7 +52,7 @@ pub(super) fn findings<'e>(
 }
 
 /// The violation for a check that stopped before its end.
-pub(super) fn stopped(stop: MeterStop) -> SchemaViolation {
+pub(super) fn incomplete_check(stop: MeterStop) -> SchemaViolation {
     let message = match stop {
         MeterStop::Work => "takes too long to check against the contract".to_owned(),
         MeterStop::Findings => "breaks the contract, and it would take too long to say where".to_owned(),
@@ -87,16 +87,18 @@ impl ViolationCollector {
             }
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
                 for name in unexpected.iter().take(MAX_VIOLATIONS) {
-                    let message = format!("no member `{}` is expected here", shown(name, MAX_LITERAL_LENGTH));
+                    let message =
+                        format!("no member `{}` is expected here", truncate_text(name, MAX_LITERAL_LENGTH));
                     self.found.push(violation(error, Some(name), message));
                 }
             }
             Kind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
-                let message = format!("required member `{}` is missing", shown(name, MAX_LITERAL_LENGTH));
+                let message =
+                    format!("required member `{}` is missing", truncate_text(name, MAX_LITERAL_LENGTH));
                 self.found.push(violation(error, Some(name), message));
             }
-            Kind::Contains => self.found.push(contained(error)),
+            Kind::Contains => self.found.push(contains_violation(error)),
             kind => self.found.push(violation(error, None, words(kind))),
         }
     }
@@ -167,7 +169,7 @@ fn violation(error: &ValidationError<'_>, member: Option<&str>, message: String)
 }
 
 /// The validator reports all three keywords of `contains` as the same kind.
-fn contained(error: &ValidationError<'_>) -> SchemaViolation {
+fn contains_violation(error: &ValidationError<'_>) -> SchemaViolation {
     let keyword = error.schema_path().as_str().rsplit('/').next().unwrap_or_default();
     let (rule, message) = match keyword {
         "minContains" => ("minContains", "expected more items of a form that the contract describes"),
@@ -233,7 +235,7 @@ fn words(kind: &Kind) -> String {
         Kind::Not { .. } => "matches a form that is excluded".to_owned(),
         Kind::OneOfMultipleValid { .. } => "matches more than one of the allowed forms".to_owned(),
         Kind::Pattern { pattern } => {
-            format!("expected text that matches `{}`", shown(pattern, MAX_PATTERN_LENGTH))
+            format!("expected text that matches `{}`", truncate_text(pattern, MAX_PATTERN_LENGTH))
         }
         Kind::PropertyNames { .. } => "a member has a name that is not allowed".to_owned(),
         Kind::Type { kind } => format!("expected {}", type_words(kind)),
@@ -267,12 +269,12 @@ fn literals(options: &Value) -> String {
 
 fn literal(value: &Value) -> String {
     match value {
-        Value::String(text) => format!("`{}`", shown(text, MAX_LITERAL_LENGTH)),
-        other => format!("`{}`", shown(&other.to_string(), MAX_LITERAL_LENGTH)),
+        Value::String(text) => format!("`{}`", truncate_text(text, MAX_LITERAL_LENGTH)),
+        other => format!("`{}`", truncate_text(&other.to_string(), MAX_LITERAL_LENGTH)),
     }
 }
 
 /// Truncates a text to the length that a message can quote.
-fn shown(text: &str, limit: usize) -> Cow<'_, str> {
+fn truncate_text(text: &str, limit: usize) -> Cow<'_, str> {
     if fits(text, limit) { text.into() } else { format!("{}…", cut(text, limit)).into() }
 }

@@ -21,7 +21,7 @@ pub(super) enum CustomBranchUse {
 /// Applies `custom` to every occurrence of the pattern in a document, and returns whether there was one.
 /// Branches may be references; they are followed in the document as it was `written`.
 pub(super) fn rewrite(root: &mut Value, written: &Value, tag: &str, custom: CustomBranchUse) -> bool {
-    Rewriter { pattern: CustomPattern { written, tag }, custom }.below(root, MemberNames::Keywords)
+    Rewriter { pattern: CustomPattern { written, tag }, custom }.rewrite_below(root, MemberNames::Keywords)
 }
 
 /// Pointers to the custom branches of a document; `tag` names the member that holds a custom value.
@@ -63,7 +63,7 @@ struct CustomPattern<'a> {
 }
 
 impl Rewriter<'_> {
-    fn below(&self, node: &mut Value, names: MemberNames) -> bool {
+    fn rewrite_below(&self, node: &mut Value, names: MemberNames) -> bool {
         let mut found = false;
         match node {
             Value::Object(members) => {
@@ -71,12 +71,12 @@ impl Rewriter<'_> {
                     found |= self.schema(members);
                 }
                 for (name, each) in members.iter_mut() {
-                    found |= names.below(name).is_some_and(|names| self.below(each, names));
+                    found |= names.names_below(name).is_some_and(|names| self.rewrite_below(each, names));
                 }
             }
             Value::Array(items) => {
                 for each in items {
-                    found |= self.below(each, MemberNames::Keywords);
+                    found |= self.rewrite_below(each, MemberNames::Keywords);
                 }
             }
             _ => {}
@@ -107,7 +107,7 @@ impl Rewriter<'_> {
                         Some(target) => {
                             *branch = json!({ "allOf": [branch.take(), bounds(target, tag)] });
                         }
-                        None => bound(branch, tag),
+                        None => add_limits(branch, tag),
                     }
                 }
             }
@@ -117,17 +117,20 @@ impl Rewriter<'_> {
 
 impl CustomPattern<'_> {
     fn is_in(&self, branches: &[Value]) -> bool {
-        let is_list = |branch: &Value| self.followed(branch).get("enum").is_some_and(Value::is_array);
+        let is_list = |branch: &Value| self.follow_reference(branch).get("enum").is_some_and(Value::is_array);
         branches.iter().any(is_list) && branches.iter().any(|branch| self.is_custom_branch(branch))
     }
 
     /// Returns whether a branch describes an object with the custom member, even if the author did not require it.
     fn is_custom_branch(&self, branch: &Value) -> bool {
-        self.followed(branch).get("properties").and_then(|properties| properties.get(self.tag)).is_some()
+        self.follow_reference(branch)
+            .get("properties")
+            .and_then(|properties| properties.get(self.tag))
+            .is_some()
     }
 
     /// The branch itself, or the target of its local reference.
-    fn followed<'b>(&'b self, branch: &'b Value) -> &'b Value {
+    fn follow_reference<'b>(&'b self, branch: &'b Value) -> &'b Value {
         self.target(branch).unwrap_or(branch)
     }
 
@@ -139,7 +142,7 @@ impl CustomPattern<'_> {
 }
 
 /// Adds the limits that the author omitted from a custom branch.
-fn bound(branch: &mut Value, tag: &str) {
+fn add_limits(branch: &mut Value, tag: &str) {
     let Value::Object(branch) = branch else { return };
     branch.entry("type").or_insert_with(|| json!("object"));
     if let Value::Array(required) = branch.entry("required").or_insert_with(|| json!([])) {
@@ -174,6 +177,6 @@ fn bounds(branch: &Value, tag: &str) -> Value {
     let mut bounds = outline(branch);
     bounds.insert("properties".to_owned(), Value::Object(properties.collect()));
     let mut bounds = Value::Object(bounds);
-    bound(&mut bounds, tag);
+    add_limits(&mut bounds, tag);
     bounds
 }

@@ -45,7 +45,7 @@ pub(super) enum SchemaWay<'a> {
 
 impl SchemaWay<'_> {
     /// Returns whether the next schema validates the same value and not a part of it.
-    pub(super) fn stays(self) -> bool {
+    pub(super) fn is_same_value(self) -> bool {
         matches!(self, Self::Reference | Self::OneOf | Self::AnyOf | Self::Also)
     }
 }
@@ -143,7 +143,7 @@ impl<'a> SchemaGraph<'a> {
 
     /// The schemas that validate the same value.
     pub(super) fn same_value(&self, from: Id) -> impl Iterator<Item = Id> {
-        self.edges(from).iter().filter(|edge| edge.way.stays()).map(|edge| edge.to)
+        self.edges(from).iter().filter(|edge| edge.way.is_same_value()).map(|edge| edge.to)
     }
 
     /// The members that a schema requires to be one fixed text, such as `"type": "row"`.

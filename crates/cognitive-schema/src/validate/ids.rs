@@ -95,7 +95,7 @@ struct Ids<'a> {
 }
 
 /// The files with every reference by `$id` as a pointer; the unchanged files if there is none.
-pub(super) fn resolved(files: &SchemaFiles) -> Cow<'_, SchemaFiles> {
+pub(super) fn resolve_ids(files: &SchemaFiles) -> Cow<'_, SchemaFiles> {
     let ids = Ids::read(files);
     let dynamic = ids.dynamic(files);
     let is_dynamic = |found: &FoundReference<'_>| {
@@ -106,7 +106,7 @@ pub(super) fn resolved(files: &SchemaFiles) -> Cow<'_, SchemaFiles> {
         .iter()
         .filter(|found| found.keyword == REFERENCE || !is_dynamic(found))
         .filter_map(|found| {
-            let pointer = ids.spot(found, files).map(|spot| written(&found.at.file, &spot));
+            let pointer = ids.spot(found, files).map(|spot| relative_reference(&found.at.file, &spot));
             // Every other kind of reference becomes a `$ref`, also one that is a pointer already or leads nowhere.
             let text = pointer.or_else(|| (found.keyword != REFERENCE).then(|| found.reference.to_owned()));
             Some((found, text?))
@@ -124,12 +124,12 @@ pub(super) fn resolved(files: &SchemaFiles) -> Cow<'_, SchemaFiles> {
         return resolved;
     }
     let resolved = resolved.into_owned();
-    dynamic::replaced(resolved.clone(), &ids.resources, &ids.anchors, &dynamic)
-        .map_or_else(|| Cow::Owned(entangled(resolved, &dynamic)), Cow::Owned)
+    dynamic::replace_dynamic(resolved.clone(), &ids.resources, &ids.anchors, &dynamic)
+        .map_or_else(|| Cow::Owned(refuse_dynamic(resolved, &dynamic)), Cow::Owned)
 }
 
 /// The files with a reference that is refused in place of each dynamic one.
-fn entangled(mut files: SchemaFiles, dynamic: &[DynamicReference<'_>]) -> SchemaFiles {
+fn refuse_dynamic(mut files: SchemaFiles, dynamic: &[DynamicReference<'_>]) -> SchemaFiles {
     for found in dynamic {
         let schema = files.get_mut(&found.at.file).and_then(|root| root.pointer_mut(&found.at.pointer));
         if let Some(Value::Object(members)) = schema {
@@ -173,7 +173,7 @@ impl<'a> Ids<'a> {
             ReferenceWalk { file, ids: &mut ids, pointer: String::new(), above: vec![(base, None)] }.schema(
                 root,
                 0,
-                Dialect::of_file(files, file),
+                Dialect::for_file(files, file),
             );
         }
         ids
@@ -188,21 +188,21 @@ impl<'a> Ids<'a> {
         let is_pointer = fragment.is_empty() || fragment.starts_with('/');
         if address.is_empty() && is_pointer {
             // Relative to the nearest `$id`; otherwise to the start of the file, as most authors expect.
-            return Some(below(found.within.as_ref()?, &fragment)).filter(exists);
+            return Some(join_pointer(found.within.as_ref()?, &fragment)).filter(exists);
         }
         let address = resolve(&found.base, address);
         if is_pointer {
             let address = address?;
-            let root = self.named(&address, "")?;
+            let root = self.find_named(&address, "")?;
             // Files are found by their names, which gives a better message if one is missing.
             let is_file = root.pointer.is_empty() && address == address_of(&root.file);
-            return Some(below(root, &fragment)).filter(|spot| !is_file && exists(spot));
+            return Some(join_pointer(root, &fragment)).filter(|spot| !is_file && exists(spot));
         }
         // A name in another file may also be addressed by the path of that file, whatever its `$id`.
         let by_path = || Some(address_of(&file_of_ref(found.reference, &found.at.file).ok()??));
         let named = |address: String| {
             let own = self.own_address.get(&address).unwrap_or(&address);
-            self.named(own, &fragment).cloned()
+            self.find_named(own, &fragment).cloned()
         };
         address.and_then(named).or_else(|| by_path().and_then(named))
     }
@@ -227,7 +227,7 @@ impl<'a> Ids<'a> {
             .collect()
     }
 
-    fn named(&self, address: &str, name: &str) -> Option<&Spot> {
+    fn find_named(&self, address: &str, name: &str) -> Option<&Spot> {
         let named = self.named.get(&(address.to_owned(), name.to_owned()))?;
         Some(&named.spot).filter(|_| !named.is_twice)
     }
@@ -244,10 +244,10 @@ impl<'a> Ids<'a> {
 
 /// The default address of a file.
 fn address_of(file: &str) -> String {
-    format!("{BASE}{}", encoded(file))
+    format!("{BASE}{}", percent_encode(file))
 }
 
-fn below(root: &Spot, fragment: &str) -> Spot {
+fn join_pointer(root: &Spot, fragment: &str) -> Spot {
     Spot { file: root.file.clone(), pointer: format!("{}{fragment}", root.pointer) }
 }
 
@@ -264,7 +264,7 @@ struct ReferenceWalk<'w, 'a> {
 impl<'a> ReferenceWalk<'_, 'a> {
     fn schema(&mut self, node: &'a Value, depth: usize, dialect: Dialect) {
         let Value::Object(members) = node else { return };
-        let dialect = dialect.within(members);
+        let dialect = dialect.nested_dialect(members);
         let text = |keyword: &str| members.get(keyword).and_then(Value::as_str);
         let base = self.above.last().map(|(base, _)| base.clone()).unwrap_or_default();
         let id = text("$id").filter(|id| fits(id, MAX_LENGTH));
@@ -274,14 +274,14 @@ impl<'a> ReferenceWalk<'_, 'a> {
         let (base, within) = self.above.last().cloned().unwrap_or_default();
         if dialect != Dialect::Draft07 {
             for name in ["$anchor", "$dynamicAnchor"].into_iter().filter_map(text) {
-                self.ids.name(&base, name, self.here());
+                self.ids.name(&base, name, self.spot());
             }
             self.anchor(members, dialect);
         }
         for keyword in REFERENCES.into_iter().filter(|keyword| !foreign(dialect, keyword)) {
             // A module with more references is refused anyway.
             if let Some(reference) = text(keyword).filter(|_| self.ids.references.len() <= MAX_REFERENCES) {
-                let (at, base, within) = (self.here(), base.clone(), within.clone());
+                let (at, base, within) = (self.spot(), base.clone(), within.clone());
                 self.ids.references.push(FoundReference { at, base, within, keyword, reference });
             }
         }
@@ -314,7 +314,7 @@ impl<'a> ReferenceWalk<'_, 'a> {
             _ => members.get("$recursiveAnchor").filter(|anchor| **anchor == Value::Bool(true)).map(|_| ""),
         };
         if let Some(name) = name.filter(|name| fits(name, MAX_LENGTH) && self.ids.anchors.len() < MAX_COUNT) {
-            self.ids.anchors.push(DynamicAnchor { name: name.to_owned(), spot: self.here() });
+            self.ids.anchors.push(DynamicAnchor { name: name.to_owned(), spot: self.spot() });
         }
     }
 
@@ -337,7 +337,7 @@ impl<'a> ReferenceWalk<'_, 'a> {
         let Some(full) = resolve(base, address).filter(|full| fits(full, MAX_LENGTH)) else { return false };
         // A pointer or an empty text is not a name.
         if !name.starts_with('/') && id != "#" && !id.is_empty() {
-            self.ids.name(&full, &name, self.here());
+            self.ids.name(&full, &name, self.spot());
         }
         if address.is_empty() {
             return false;
@@ -345,20 +345,20 @@ impl<'a> ReferenceWalk<'_, 'a> {
         if depth == 0 {
             self.ids.own_address.insert(base.to_owned(), full.clone());
         }
-        let own = (depth > 0 && name.is_empty()).then(|| self.here());
+        let own = (depth > 0 && name.is_empty()).then(|| self.spot());
         self.ids.resources.extend(own.clone().filter(|_| self.ids.resources.len() < MAX_COUNT));
         self.above.push((full, own));
         true
     }
 
-    fn here(&self) -> Spot {
+    fn spot(&self) -> Spot {
         Spot { file: self.file.to_owned(), pointer: self.pointer.clone() }
     }
 
     fn step(&mut self, name: &str, go: impl FnOnce(&mut Self)) {
         let before = self.pointer.len();
         self.pointer.push('/');
-        self.pointer.push_str(&text::escaped(name));
+        self.pointer.push_str(&text::escape(name));
         go(self);
         self.pointer.truncate(before);
     }
@@ -374,8 +374,8 @@ fn resolve(base: &str, address: &str) -> Option<String> {
 }
 
 /// A reference to a location, relative to a file.
-fn written(from: &str, spot: &Spot) -> String {
-    let fragment = encoded(&spot.pointer);
+fn relative_reference(from: &str, spot: &Spot) -> String {
+    let fragment = percent_encode(&spot.pointer);
     if from == spot.file {
         return format!("#{fragment}");
     }
@@ -384,7 +384,7 @@ fn written(from: &str, spot: &Spot) -> String {
 }
 
 /// Percent-encodes a text as part of an address.
-pub(super) fn encoded(text: &str) -> String {
+pub(super) fn percent_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~$".contains(&byte) {

@@ -32,14 +32,14 @@ impl JsonTypes {
         ("null", 0b10_0000),
     ];
 
-    pub(super) fn of_word(word: &str) -> Self {
+    pub(super) fn from_word(word: &str) -> Self {
         Self::WORDS.iter().find(|(name, _)| *name == word).map_or(Self::NONE, |(_, bit)| Self(*bit))
     }
 
     /// The type of a value.
     #[must_use]
     pub fn from_value(value: &Value) -> Self {
-        Self::of_word(type_word(value))
+        Self::from_word(type_word(value))
     }
 
     /// The types in both sets.

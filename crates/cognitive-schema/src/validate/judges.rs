@@ -45,7 +45,7 @@ impl JudgeOrder {
     }
 
     /// The schema at that position.
-    pub(super) fn ranked(&self, rank: usize) -> Option<Id> {
+    pub(super) fn schema_at(&self, rank: usize) -> Option<Id> {
         self.ids.get(rank).copied()
     }
 

@@ -52,7 +52,7 @@ impl<'a> SchemaExcess<'a> {
         Self { message, steps: Vec::new() }
     }
 
-    fn under(mut self, step: PointerStep<'a>) -> Self {
+    fn with_parent_step(mut self, step: PointerStep<'a>) -> Self {
         self.steps.push(step);
         self
     }
@@ -71,14 +71,14 @@ impl SchemaCount {
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
                     self.add(item, depth + 1, pointer + 4)
-                        .map_err(|each| each.under(PointerStep::Index(index)))?;
+                        .map_err(|each| each.with_parent_step(PointerStep::Index(index)))?;
                 }
             }
             Value::Object(members) => {
                 for (name, member) in members {
                     self.name(name)?;
                     self.add(member, depth + 1, pointer + name.len() + 1)
-                        .map_err(|each| each.under(PointerStep::Name(name)))?;
+                        .map_err(|each| each.with_parent_step(PointerStep::Name(name)))?;
                 }
             }
             _ => {}

@@ -40,7 +40,7 @@ use graph::SchemaGraph;
 use judges::JudgeOrder;
 use patterns::Effort;
 use prefix::PrefixRules;
-use prepare::{cleaned, prepare};
+use prepare::{prepare, prepare_standalone};
 
 pub use describe::violations_of;
 pub use dialect::{foreign_keywords, in_draft_07};
@@ -109,7 +109,7 @@ impl SectionRef {
 pub fn accepts(schema: &Value, value: &Value) -> bool {
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
     if dialect::is_declared(&files) {
-        return Section::alone(schema).is_ok_and(|section| section.accepts(value));
+        return Section::standalone(schema).is_ok_and(|section| section.accepts(value));
     }
     // The cost of the patterns is not measured here, so assume a high one.
     let compiler = SchemaCompiler::new(files, Effort::Heavy);
@@ -166,22 +166,22 @@ pub struct Section {
 
 impl Section {
     /// Compiles a standalone schema, such as that of a tool's arguments, under the same limits as a contract file.
-    pub fn alone(schema: &Value) -> Result<Self, Vec<SchemaProblem>> {
+    pub fn standalone(schema: &Value) -> Result<Self, Vec<SchemaProblem>> {
         let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema.clone())]);
         let problems = limits::problems(&files);
         if !problems.is_empty() {
             return Err(problems);
         }
         let root = SectionRef { file: SCHEMA_FILE.to_owned(), pointer: String::new() };
-        let pointed = ids::resolved(&files);
+        let pointed = ids::resolve_ids(&files);
         let mut problems = refs::problems(&pointed);
         problems.extend(dialect::problems(&files, [&root]));
         if !problems.is_empty() {
             return Err(problems);
         }
         let core = dialect::core(&pointed);
-        let section = SchemaCompiler::new(cleaned(&core), Effort::Heavy)?.section(&root, &core);
-        section.map_err(|problems| dialect::relocated(problems, &pointed))
+        let section = SchemaCompiler::new(prepare_standalone(&core), Effort::Heavy)?.section(&root, &core);
+        section.map_err(|problems| dialect::relocate_problems(problems, &pointed))
     }
 
     /// The schema in Draft-07, whatever dialect its author declared, with `$ref`s unresolved. References by `$id` are
@@ -194,7 +194,7 @@ impl Section {
 
     /// The schema in the dialect of its author, for readers who see it.
     #[must_use]
-    pub fn written(&self) -> &Value {
+    pub fn source(&self) -> &Value {
         self.written.as_ref().unwrap_or(&self.schema)
     }
 
@@ -241,7 +241,7 @@ pub struct OverflowMembers {
 
 impl OverflowMembers {
     fn find(files: &SchemaFiles, data: &SectionRef) -> Self {
-        let data = ContractPlace::of_section(files, data);
+        let data = ContractPlace::from_section(files, data);
         let Some(MemberDescription::Described(extensions)) = data.map(|data| data.member("extensions"))
         else {
             return Self::default();
@@ -270,12 +270,12 @@ impl Contract {
             return Err(problems);
         }
         // From here on, every reference is a pointer, even if the author used an `$id`.
-        let pointed = ids::resolved(files);
+        let pointed = ids::resolve_ids(files);
         problems.extend(refs::problems(&pointed));
         let places = SchemaPlaces::find(&pointed, layout, &mut problems);
         let Some(places) = places.filter(|_| problems.is_empty()) else { return Err(problems) };
         let Cow::Owned(core) = dialect::core(&pointed) else {
-            return Self::of_core(&pointed, layout, &places);
+            return Self::from_core(&pointed, layout, &places);
         };
         problems.extend(dialect::problems(files, places.all()));
         if !problems.is_empty() {
@@ -283,16 +283,16 @@ impl Contract {
         }
         let places = SchemaPlaces::find(&core, layout, &mut problems);
         let contract = match places.filter(|_| problems.is_empty()) {
-            Some(places) => Self::of_core(&core, layout, &places),
+            Some(places) => Self::from_core(&core, layout, &places),
             None => Err(problems),
         };
-        let mut contract = contract.map_err(|problems| dialect::relocated(problems, &pointed))?;
+        let mut contract = contract.map_err(|problems| dialect::relocate_problems(problems, &pointed))?;
         contract.data.written = find(&pointed, &contract.data.place).cloned();
         contract.written = pointed.get(SCHEMA_FILE).cloned();
         Ok(contract)
     }
 
-    fn of_core(
+    fn from_core(
         files: &SchemaFiles,
         layout: &Layout,
         places: &SchemaPlaces,
@@ -376,14 +376,14 @@ impl Contract {
 
     /// All of `schema.json` as its author wrote it.
     #[must_use]
-    pub fn written(&self) -> &Value {
+    pub fn source(&self) -> &Value {
         self.written.as_ref().unwrap_or(&self.root)
     }
 
     /// The rules that can be checked before the data is complete. Built on first use.
     #[must_use]
     pub fn plan(&self) -> &PrefixRules {
-        self.plan.get_or_init(|| PrefixRules::of_data(self))
+        self.plan.get_or_init(|| PrefixRules::for_data(self))
     }
 
     /// Custom enum values in `data` that a strict module refuses although its schema would admit them.

@@ -97,7 +97,7 @@ impl Sum {
         }
     }
 
-    fn repeated(self, count: PatternCount) -> Self {
+    fn repeat(self, count: PatternCount) -> Self {
         let is_endless = count.is_endless || count.most > LARGE_COUNT;
         let positions = self.positions.saturating_mul(count.most);
         Self {
@@ -272,7 +272,7 @@ impl<'a> Scan<'a> {
     }
 
     fn repeat(&mut self, count: PatternCount) {
-        self.last = self.last.repeated(count);
+        self.last = self.last.repeat(count);
         // A possessive `a++` or a repeated look-around is matched by backtracking.
         self.is_tried |= self.last_looks || self.skip("+");
         self.skip("?");

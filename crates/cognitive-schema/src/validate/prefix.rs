@@ -92,7 +92,7 @@ impl PrefixRules {
         self.nodes.get(id)
     }
 
-    pub(super) fn of_data(contract: &Contract) -> Self {
+    pub(super) fn for_data(contract: &Contract) -> Self {
         let local = contract.data.place.file == SCHEMA_FILE;
         let mut planner =
             Planner { root: local.then_some(&contract.root), plan: Self::default(), known: HashMap::new() };
@@ -170,7 +170,7 @@ impl<'a> Planner<'a> {
 
 /// The rules of a schema that apply to its own value.
 fn rules(schema: &Map<String, Value>) -> ValueRules {
-    let count = |name: &str| schema.get(name).and_then(Value::as_f64).and_then(whole);
+    let count = |name: &str| schema.get(name).and_then(Value::as_f64).and_then(exact_count);
     let bound = |name: &str| schema.get(name).and_then(Value::as_f64).filter(|bound| is_exact(*bound));
     let options = match (schema.get("enum"), schema.get("const")) {
         (Some(Value::Array(options)), _) => Some(options.clone()),
@@ -203,7 +203,7 @@ pub fn is_exact(number: f64) -> bool {
     number.abs() < 9_007_199_254_740_992.0
 }
 
-fn whole(number: f64) -> Option<u64> {
+fn exact_count(number: f64) -> Option<u64> {
     let fits = is_exact(number) && number >= 0.0 && number.fract() == 0.0;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked in the line before")]
     fits.then_some(number as u64)
@@ -241,7 +241,7 @@ mod tests {
     fn plan_in(dialect: Value, data: Value, defs: Value) -> PrefixRules {
         let schema = json!({ "$schema": dialect, "input": {}, "data": data, "$defs": defs });
         let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
-        PrefixRules::of_data(&Contract::compile(&files, &Layout::default()).unwrap())
+        PrefixRules::for_data(&Contract::compile(&files, &Layout::default()).unwrap())
     }
 
     fn member(plan: &PrefixRules, of: NodeId, name: &str) -> NodeId {

@@ -23,7 +23,7 @@ pub(super) fn prepare(
 }
 
 /// Prepares standalone schemas, without handling of custom enum values.
-pub(super) fn cleaned(files: &SchemaFiles) -> SchemaFiles {
+pub(super) fn prepare_standalone(files: &SchemaFiles) -> SchemaFiles {
     let mut cleaned = files.clone();
     for root in cleaned.values_mut() {
         clean(root, MemberNames::Keywords);
@@ -36,7 +36,7 @@ fn clean(node: &mut Value, names: MemberNames) {
         Value::Object(members) => {
             remove_labels(members);
             for (name, child) in members.iter_mut() {
-                if let Some(names) = names.below(name) {
+                if let Some(names) = names.names_below(name) {
                     clean(child, names);
                 }
             }

@@ -88,7 +88,7 @@ enum SchemaAnswer<'a> {
 
 impl SchemaAnswer<'_> {
     /// Combines answers when both schemas apply.
-    fn both(self, other: Self) -> Self {
+    fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Never, _) | (_, Self::Never) => Self::Never,
             // Each describes a part. Treating both as alternatives misses some rules but invents none.
@@ -104,7 +104,7 @@ impl SchemaAnswer<'_> {
     }
 
     /// Combines answers when one of the schemas applies.
-    fn either(self, other: Self) -> Self {
+    fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Here(mut one), Self::Here(two)) => {
                 one.extend(two);
@@ -127,7 +127,7 @@ impl SchemaAnswer<'_> {
 impl<'a> ContractPlace<'a> {
     /// The location at which a section starts; `None` if it does not exist.
     #[must_use]
-    pub fn of_section(files: &'a SchemaFiles, section: &SectionRef) -> Option<Self> {
+    pub fn from_section(files: &'a SchemaFiles, section: &SectionRef) -> Option<Self> {
         let (file, root) = files.get_key_value(&section.file)?;
         let schema = root.pointer(&section.pointer)?;
         Some(Self { files, schemas: vec![(file, schema)] })
@@ -136,19 +136,19 @@ impl<'a> ContractPlace<'a> {
     /// Returns what the contract says about a member of an object here.
     #[must_use]
     pub fn member(&self, name: &str) -> MemberDescription<'a> {
-        self.below(SchemaQuestion::Member(name))
+        self.describe_member(SchemaQuestion::Member(name))
     }
 
     /// Returns what the contract says about the items of an array here.
     #[must_use]
     pub fn items(&self) -> MemberDescription<'a> {
-        self.below(SchemaQuestion::Item)
+        self.describe_member(SchemaQuestion::Item)
     }
 
-    fn below(&self, ask: SchemaQuestion<'_>) -> MemberDescription<'a> {
+    fn describe_member(&self, ask: SchemaQuestion<'_>) -> MemberDescription<'a> {
         let walk = SchemaReader::new(self.files);
-        let each = self.schemas.iter().map(|at| walk.said(*at, ask, 0));
-        let said = each.reduce(SchemaAnswer::either).unwrap_or(SchemaAnswer::Nothing);
+        let each = self.schemas.iter().map(|at| walk.describe(*at, ask, 0));
+        let said = each.reduce(SchemaAnswer::or).unwrap_or(SchemaAnswer::Nothing);
         match said {
             _ if walk.is_spent() => MemberDescription::Open,
             SchemaAnswer::Nothing | SchemaAnswer::Open => MemberDescription::Open,
@@ -169,11 +169,11 @@ impl<'a> ContractPlace<'a> {
 
     /// The members that every value here must have and that have no default.
     #[must_use]
-    pub fn required(&self) -> Vec<&'a str> {
+    pub fn required_members(&self) -> Vec<&'a str> {
         let [at] = self.schemas.as_slice() else { return Vec::new() };
         let walk = SchemaReader::new(self.files);
         let mut names = Vec::new();
-        walk.required(*at, &mut names, 0);
+        walk.collect_required(*at, &mut names, 0);
         let has_default = |name: &str| match self.member(name) {
             MemberDescription::Described(place) => {
                 place.schemas.iter().any(|(_, schema)| schema.get("default").is_some())
@@ -202,7 +202,7 @@ impl<'a> ContractPlace<'a> {
 
     /// The values that an `enum` lists here, as written.
     #[must_use]
-    pub fn listed(&self) -> Vec<&'a Value> {
+    pub fn listed_values(&self) -> Vec<&'a Value> {
         let lists = self.schemas.iter().filter_map(|(_, schema)| schema.get("enum")?.as_array());
         lists.flatten().collect()
     }
@@ -242,29 +242,29 @@ impl<'a> SchemaReader<'a> {
         None
     }
 
-    fn said(&self, at: SchemaAt<'a>, ask: SchemaQuestion<'_>, depth: usize) -> SchemaAnswer<'a> {
+    fn describe(&self, at: SchemaAt<'a>, ask: SchemaQuestion<'_>, depth: usize) -> SchemaAnswer<'a> {
         let Some((file, schema)) = self.enter(at, depth) else { return SchemaAnswer::Open };
         let members = match schema {
             Value::Object(members) => members,
             Value::Bool(false) => return SchemaAnswer::Never,
             _ => return SchemaAnswer::Nothing,
         };
-        let mut said = own(file, members, ask);
+        let mut said = describe_own(file, members, ask);
         for branch in branches(members, "allOf") {
-            said = said.both(self.said((file, branch), ask, depth + 1));
+            said = said.and(self.describe((file, branch), ask, depth + 1));
         }
         for choice in ["anyOf", "oneOf"] {
-            let each = branches(members, choice).map(|branch| self.said((file, branch), ask, depth + 1));
-            if let Some(one) = each.reduce(SchemaAnswer::either) {
-                said = said.both(one);
+            let each = branches(members, choice).map(|branch| self.describe((file, branch), ask, depth + 1));
+            if let Some(one) = each.reduce(SchemaAnswer::or) {
+                said = said.and(one);
             }
         }
         if members.contains_key("if") {
             let side = |word: &str| match members.get(word) {
-                Some(branch) => self.said((file, branch), ask, depth + 1),
+                Some(branch) => self.describe((file, branch), ask, depth + 1),
                 None => SchemaAnswer::Nothing,
             };
-            said = said.both(side("then").either(side("else")));
+            said = said.and(side("then").or(side("else")));
         }
         said
     }
@@ -279,11 +279,11 @@ impl<'a> SchemaReader<'a> {
         }
     }
 
-    fn required(&self, at: SchemaAt<'a>, found: &mut Vec<&'a str>, depth: usize) {
+    fn collect_required(&self, at: SchemaAt<'a>, found: &mut Vec<&'a str>, depth: usize) {
         let Some((file, Value::Object(members))) = self.enter(at, depth) else { return };
         let own = members.get("required").and_then(Value::as_array);
         found.extend(own.into_iter().flatten().filter_map(Value::as_str));
-        branches(members, "allOf").for_each(|branch| self.required((file, branch), found, depth + 1));
+        branches(members, "allOf").for_each(|branch| self.collect_required((file, branch), found, depth + 1));
     }
 
     fn types(&self, at: SchemaAt<'a>, depth: usize) -> JsonTypes {
@@ -312,8 +312,8 @@ impl<'a> SchemaReader<'a> {
             let mut each = branches(members, word).peekable();
             each.peek().is_none() || each.any(|branch| self.may_be((file, branch), value, depth + 1))
         };
-        listed.is_none_or(|listed| listed.iter().any(|each| same(each, value)))
-            && members.get("const").is_none_or(|only| same(only, value))
+        listed.is_none_or(|listed| listed.iter().any(|each| is_equal(each, value)))
+            && members.get("const").is_none_or(|only| is_equal(only, value))
             && !own_types(members).and(JsonTypes::from_value(value)).is_empty()
             && branches(members, "allOf").all(|branch| self.may_be((file, branch), value, depth + 1))
             && inside("anyOf")
@@ -322,9 +322,13 @@ impl<'a> SchemaReader<'a> {
 }
 
 /// The answer of one schema's own keywords, without those that contain other schemas for the same value.
-fn own<'a>(file: &'a str, schema: &'a Map<String, Value>, ask: SchemaQuestion<'_>) -> SchemaAnswer<'a> {
+fn describe_own<'a>(
+    file: &'a str,
+    schema: &'a Map<String, Value>,
+    ask: SchemaQuestion<'_>,
+) -> SchemaAnswer<'a> {
     let wanted = match ask {
-        SchemaQuestion::Member(_) => JsonTypes::of_word("object"),
+        SchemaQuestion::Member(_) => JsonTypes::from_word("object"),
         SchemaQuestion::Item => JsonTypes::ARRAY,
     };
     if own_types(schema).and(wanted).is_empty() {
@@ -368,9 +372,9 @@ fn own_member<'a>(file: &'a str, schema: &'a Map<String, Value>, name: &str) -> 
 
 fn own_types(schema: &Map<String, Value>) -> JsonTypes {
     let written = match schema.get("type") {
-        Some(Value::String(word)) => JsonTypes::of_word(word),
+        Some(Value::String(word)) => JsonTypes::from_word(word),
         Some(Value::Array(words)) => {
-            let each = words.iter().filter_map(Value::as_str).map(JsonTypes::of_word);
+            let each = words.iter().filter_map(Value::as_str).map(JsonTypes::from_word);
             each.fold(JsonTypes::NONE, JsonTypes::or)
         }
         _ => JsonTypes::ALL,
@@ -387,7 +391,7 @@ fn branches<'a>(schema: &'a Map<String, Value>, word: &str) -> impl Iterator<Ite
 }
 
 /// Returns whether two values are equal; `1` and `1.0` are.
-fn same(one: &Value, other: &Value) -> bool {
+fn is_equal(one: &Value, other: &Value) -> bool {
     one == other
         || one.as_f64().zip(other.as_f64()).is_some_and(|(one, other)| one.to_bits() == other.to_bits())
 }

@@ -33,7 +33,7 @@ pub(super) fn check(graph: &SchemaGraph<'_>, order: &JudgeOrder) -> Result<(), S
     let groups = Groups::find(graph, &given);
     let mut growth = Growth {
         order,
-        rests: reader.rests(),
+        rests: reader.fallback_schemas(),
         given: &given,
         groups: &groups,
         judges: PerSchema::new(graph),
@@ -71,7 +71,7 @@ impl<'a> RecursionReader<'_, 'a> {
         let mut is_asked = PerSchema::new(self.graph);
         let mut heads = PerSchema::new(self.graph);
         for edge in (0..self.graph.len()).flat_map(|id| self.graph.edges(id)) {
-            if edge.way.stays() {
+            if edge.way.is_same_value() {
                 is_asked.set(edge.to, true);
             } else {
                 heads.set(self.end_of(edge.to), true);
@@ -82,10 +82,10 @@ impl<'a> RecursionReader<'_, 'a> {
             heads.set(self.end_of(id), true);
         }
         let heads = (0..self.graph.len()).filter(|id| heads.at(*id));
-        heads.map(|id| Ok((id, self.given_by(id)?))).collect()
+        heads.map(|id| Ok((id, self.applied_schemas(id)?))).collect()
     }
 
-    fn rests(&self) -> FallbackSchemas {
+    fn fallback_schemas(&self) -> FallbackSchemas {
         let mut rests =
             FallbackSchemas { members: PerSchema::new(self.graph), items: PerSchema::new(self.graph) };
         for (id, edge) in
@@ -110,11 +110,11 @@ impl<'a> RecursionReader<'_, 'a> {
         id
     }
 
-    fn given_by(&mut self, head: Id) -> Result<AppliedSchemas<'a>, SchemaRefusal> {
+    fn applied_schemas(&mut self, head: Id) -> Result<AppliedSchemas<'a>, SchemaRefusal> {
         let cases = self.cases(head);
-        let always = self.sent_by(head, &cases)?;
+        let always = self.sent_parts(head, &cases)?;
         let cases: Vec<Vec<SentPart<'a>>> =
-            cases.into_iter().map(|case| self.sent_by(case, &HashSet::new())).collect::<Result<_, _>>()?;
+            cases.into_iter().map(|case| self.sent_parts(case, &HashSet::new())).collect::<Result<_, _>>()?;
         let targets = always.iter().chain(cases.iter().flatten()).map(|sent| sent.to).collect();
         Ok(AppliedSchemas { always, cases, targets })
     }
@@ -136,18 +136,18 @@ impl<'a> RecursionReader<'_, 'a> {
 
     /// Visits all schemas that validate the same value as `head`, each after all its callers. Skips the schemas in
     /// `apart`.
-    fn sent_by(&mut self, head: Id, apart: &HashSet<Id>) -> Result<Vec<SentPart<'a>>, SchemaRefusal> {
+    fn sent_parts(&mut self, head: Id, apart: &HashSet<Id>) -> Result<Vec<SentPart<'a>>, SchemaRefusal> {
         let mut sent = Vec::new();
         let mut waiting = BTreeMap::from([(self.order.rank(head), 1)]);
         while let Some((rank, times)) = waiting.pop_last() {
-            let Some(by) = self.order.ranked(rank) else { continue };
+            let Some(by) = self.order.schema_at(rank) else { continue };
             let edges = self.graph.edges(by);
             self.steps += 1 + edges.len();
             if self.steps > MAX_STEPS {
                 return Err(SchemaRefusal::new(head, "too many schemas refer to each other here"));
             }
             for edge in edges {
-                if edge.way.stays() {
+                if edge.way.is_same_value() {
                     if by == head && apart.contains(&edge.to) {
                         continue;
                     }
@@ -313,11 +313,15 @@ impl Growth<'_, '_> {
     /// The largest sum of `load` for any one member or item.
     fn busiest(&self, id: Id, load: impl Fn(Id) -> i64) -> i64 {
         let Some(AppliedSchemas { always, cases, .. }) = self.given.get(&id) else { return 0 };
-        let in_cases = cases.iter().map(|case| self.busiest_of(always.iter().chain(case), &load));
-        in_cases.max().unwrap_or_else(|| self.busiest_of(always.iter(), &load))
+        let in_cases = cases.iter().map(|case| self.highest_load(always.iter().chain(case), &load));
+        in_cases.max().unwrap_or_else(|| self.highest_load(always.iter(), &load))
     }
 
-    fn busiest_of<'s>(&self, sent: impl Iterator<Item = &'s SentPart<'s>>, load: impl Fn(Id) -> i64) -> i64 {
+    fn highest_load<'s>(
+        &self,
+        sent: impl Iterator<Item = &'s SentPart<'s>>,
+        load: impl Fn(Id) -> i64,
+    ) -> i64 {
         let (mut any_member, mut any_item) = (0, 0);
         let mut certain: HashMap<SchemaWay<'_>, i64> = HashMap::new();
         for SentPart { by, way, to, times } in sent {

@@ -17,7 +17,7 @@ pub(super) fn check(graph: &SchemaGraph<'_>, order: &JudgeOrder) -> Result<(), S
     let judging = "checking a deeply nested value would take too many steps from here";
     longest(graph, order.ids().iter().copied(), MAX_DEPTH, judging, |edge| Cost {
         bytes: while_judging(edge.way),
-        counts: !edge.way.stays(),
+        counts: !edge.way.is_same_value(),
     })?;
     // A schema has a lower number than the schemas inside it, so descending order visits inner schemas first.
     let compiling = "the schemas and the references between them nest too deeply here";

@@ -20,7 +20,7 @@ pub(super) enum MemberNames {
 
 impl MemberNames {
     /// The role of the names in the value of `member`; `None` where that value is plain data.
-    pub(super) fn below(self, member: &str) -> Option<Self> {
+    pub(super) fn names_below(self, member: &str) -> Option<Self> {
         match self {
             Self::Keywords if DATA_KEYWORDS.contains(&member) => None,
             Self::Keywords if NAME_MAPS.contains(&member) => Some(Self::Chosen),
@@ -46,10 +46,10 @@ pub(super) fn pointer<'a>(steps: impl IntoIterator<Item = PointerStep<'a>>) -> S
 
 /// Calls `each` for every object that can be a schema, with the steps to it.
 pub(super) fn visit<'a>(root: &'a Value, each: &mut dyn FnMut(&'a Value, &[PointerStep<'a>])) {
-    below(root, MemberNames::Keywords, &mut Vec::new(), each);
+    visit_below(root, MemberNames::Keywords, &mut Vec::new(), each);
 }
 
-fn below<'a>(
+fn visit_below<'a>(
     node: &'a Value,
     names: MemberNames,
     steps: &mut Vec<PointerStep<'a>>,
@@ -61,16 +61,16 @@ fn below<'a>(
                 each(node, steps);
             }
             for (name, child) in members.iter().filter(|(_, child)| is_container(child)) {
-                let Some(names) = names.below(name) else { continue };
+                let Some(names) = names.names_below(name) else { continue };
                 steps.push(PointerStep::Name(name));
-                below(child, names, steps, each);
+                visit_below(child, names, steps, each);
                 steps.pop();
             }
         }
         Value::Array(items) => {
             for (index, child) in items.iter().enumerate().filter(|(_, child)| is_container(child)) {
                 steps.push(PointerStep::Index(index));
-                below(child, MemberNames::Keywords, steps, each);
+                visit_below(child, MemberNames::Keywords, steps, each);
                 steps.pop();
             }
         }

@@ -28,7 +28,7 @@ impl Place {
 
     fn module_editor(&self) -> FolderEditor {
         let library = Library::new(self.dir.path(), None, &[self.dir.path().join("extra")]);
-        FolderEditor::new(library).editing(&[self.dir.path().join("cognitive/modules")]).unwrap()
+        FolderEditor::new(library).with_editable(&[self.dir.path().join("cognitive/modules")]).unwrap()
     }
 }
 
@@ -105,7 +105,7 @@ fn only_folders_that_the_operator_names_are_changed() {
         assert_eq!(refused.code(), ErrorCode::PermissionDenied);
     }
     assert_eq!(fs::read_to_string(place.dir.path().join("extra/n/prompt.md")).unwrap(), "p");
-    assert!(FolderEditor::new(Library::default()).editing(&["/no/such/folder".into()]).is_err());
+    assert!(FolderEditor::new(Library::default()).with_editable(&["/no/such/folder".into()]).is_err());
 }
 
 #[cfg(unix)]
@@ -158,7 +158,7 @@ fn versions_are_those_that_can_be_found_and_each_is_there_once() {
     assert_eq!(alone.versions("m").unwrap().len(), 1);
     place.write("extra", "m", "policies: {network: deny, side_effects: deny}\n");
     place.write(".cognitive/modules", "m", "policies: {network: allow}\n");
-    let module_editor = place.module_editor().remembering(Arc::new(OnePast("as it was")));
+    let module_editor = place.module_editor().with_history(Arc::new(OnePast("as it was")));
     let all = module_editor.versions("m").unwrap();
     let told: Vec<(&str, bool)> = all.iter().map(|each| (each.origin.as_str(), each.is_current)).collect();
     assert_eq!(told, [("project", true), ("project", false), ("extra", false), ("git", false)]);
@@ -179,7 +179,7 @@ fn versions_are_those_that_can_be_found_and_each_is_there_once() {
     }
     assert_eq!(module_editor.versions("summarizer").unwrap()[0].origin, "bundled");
     // A committed state that equals the current files is not listed separately.
-    let same = place.module_editor().remembering(Arc::new(OnePast("p")));
+    let same = place.module_editor().with_history(Arc::new(OnePast("p")));
     assert!(same.versions("m").unwrap().iter().all(|each| each.origin != "git"));
 }
 

@@ -9,12 +9,12 @@ const MAX_GROUPS: usize = 32;
 
 /// Returns the bytes that a process can still allocate. `root` is `/`.
 pub(super) fn available(root: &Path) -> Option<u64> {
-    let machine = fs::read_to_string(root.join("proc/meminfo")).ok().and_then(|text| of_machine(&text));
-    machine.into_iter().chain(of_groups(root)).min()
+    let machine = fs::read_to_string(root.join("proc/meminfo")).ok().and_then(|text| machine_memory(&text));
+    machine.into_iter().chain(groups_limit(root)).min()
 }
 
 /// Parses the line `MemAvailable:   123 kB`: the memory that is available without swapping.
-fn of_machine(text: &str) -> Option<u64> {
+fn machine_memory(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
@@ -22,18 +22,18 @@ fn of_machine(text: &str) -> Option<u64> {
 
 /// Returns the smallest limit of the innermost control group and its parents. Supports version 2 only; unlimited groups
 /// count as absent.
-fn of_groups(root: &Path) -> Option<u64> {
+fn groups_limit(root: &Path) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let own = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let top = root.join("sys/fs/cgroup");
     let innermost = top.join(own);
     let around = innermost.ancestors().take(MAX_GROUPS).take_while(|folder| folder.starts_with(&top));
-    around.filter_map(of_group).min()
+    around.filter_map(group_limit).min()
 }
 
 /// Returns the limit minus the used memory. The page cache of read files does not count, because the system can drop
 /// it.
-fn of_group(folder: &Path) -> Option<u64> {
+fn group_limit(folder: &Path) -> Option<u64> {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
     let (limit, used) = (number("memory.max")?, number("memory.current")?);

@@ -68,7 +68,7 @@ pub(crate) fn end_group(leader: Option<u32>) {
 }
 
 /// Resolves when the process gets SIGTERM, or SIGHUP from a closed terminal.
-pub(crate) async fn told_to_end() {
+pub(crate) async fn shutdown_signal() {
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::hangup()));
     let (Ok(mut terminate), Ok(mut hang_up)) = signals else { return std::future::pending().await };
     tokio::select! {
@@ -96,7 +96,7 @@ pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
 
 /// Returns whether a file or folder belongs to the user of this process and only that user can write to it.
 #[cfg(feature = "local")]
-pub(crate) fn is_ours_alone(meta: &Metadata) -> bool {
+pub(crate) fn is_private_to_user(meta: &Metadata) -> bool {
     const WRITABLE_BY_OTHERS: u32 = 0o022;
     let owner = rustix::process::geteuid().as_raw();
     meta.uid() == owner && meta.mode() & WRITABLE_BY_OTHERS == 0

@@ -18,7 +18,7 @@ use crate::services::{Kind, is_on_this_machine};
 use crate::weights::{KNOWN_WEIGHTS, WeightsChoice};
 
 /// A provider, and the reason why the address in the project's file cannot be used for it, if so.
-type Chosen = (ProviderChoice, Option<Failure>);
+type ChosenProvider = (ProviderChoice, Option<Failure>);
 
 /// All sources that can name a model.
 #[derive(Clone, Copy)]
@@ -47,13 +47,13 @@ enum SourceKind {
 
 impl ModelSource {
     /// Returns the provider that this source names, if any.
-    fn named(&self) -> Option<String> {
-        named(self.provider.as_deref(), self.model.as_deref())
+    fn name(&self) -> Option<String> {
+        provider_name(self.provider.as_deref(), self.model.as_deref())
     }
 
     /// Returns whether this source applies to this provider: it names the provider, or none.
     fn is_about(&self, kind: Kind) -> bool {
-        self.named().is_none_or(|name| Kind::parse(&name) == Some(kind))
+        self.name().is_none_or(|name| Kind::parse(&name) == Some(kind))
     }
 
     /// Returns the model of this source if it applies to this provider. A model next to another provider belongs to
@@ -67,7 +67,7 @@ impl ModelSource {
     fn embedded_model(&self) -> Option<&String> {
         let is_meant = |model: &&String| {
             self.kind == SourceKind::Flag
-                || of_embedded(model).is_some()
+                || embedded_name(model).is_some()
                 || self.provider.as_deref().is_none_or(|name| name == EMBEDDED)
         };
         self.model.as_ref().filter(is_meant)
@@ -113,7 +113,10 @@ impl ModelSources<'_> {
 
     /// Resolves the model of a run, or of all modules without a separate one, and its fallbacks. A flag, the environment or
     /// the module that names a model replaces the whole list of `providers`.
-    pub(super) fn models(&self, own: Option<&ModuleConfig>) -> Result<(Chosen, Vec<RungChoice>), Failure> {
+    pub(super) fn models(
+        &self,
+        own: Option<&ModuleConfig>,
+    ) -> Result<(ChosenProvider, Vec<RungChoice>), Failure> {
         let Self { args, config, environment, .. } = *self;
         let is_set = [env_vars::PROVIDER, env_vars::MODEL].iter().any(|name| environment(name).is_some());
         let is_named = args.names_model() || is_set || own.is_some_and(names_model);
@@ -138,7 +141,7 @@ impl ModelSources<'_> {
     }
 
     /// Resolves the settings of single modules. A model that was typed for one run does not apply to its parts.
-    pub(super) fn of_modules(&self) -> Result<BTreeMap<String, ModuleDecision>, Failure> {
+    pub(super) fn module_decisions(&self) -> Result<BTreeMap<String, ModuleDecision>, Failure> {
         let decide = |(name, own): (&String, &ModuleConfig)| {
             let (is_root, with_flags) = match self.scope {
                 OverrideScope::Runs(module) => (module == name, false),
@@ -147,7 +150,7 @@ impl ModelSources<'_> {
             let choose = || {
                 if !names_model(own) && self.config.providers.is_some() {
                     let message = format!("`modules.{name}.api` needs `provider` or `model` beside it");
-                    return Err(Failure::misconfigured(message)
+                    return Err(Failure::config_fault(message)
                         .suggest("Name the model of the module, or set `api` for all of `providers`"));
                 }
                 let chosen = self.choose_from(&self.sources(Some(own), with_flags));
@@ -167,9 +170,9 @@ impl ModelSources<'_> {
         self.config.modules.iter().map(decide).collect()
     }
 
-    fn choose_from(&self, sources: &[ModelSource]) -> Result<Chosen, Failure> {
-        let named = sources.iter().find_map(ModelSource::named);
-        let service = |kind: Kind| -> Result<Chosen, Failure> {
+    fn choose_from(&self, sources: &[ModelSource]) -> Result<ChosenProvider, Failure> {
+        let named = sources.iter().find_map(ModelSource::name);
+        let service = |kind: Kind| -> Result<ChosenProvider, Failure> {
             let (base_url, refused) = match self.address(kind, sources) {
                 Ok(address) => (address, None),
                 Err(refused) => (None, Some(refused)),
@@ -179,18 +182,18 @@ impl ModelSources<'_> {
             Ok((ProviderChoice::Service(ServiceChoice { kind, model, base_url, api }), refused))
         };
         let alone = |choice: ProviderChoice| {
-            let is_about = |source: &ModelSource| source.named().is_none_or(|name| name == choice.name());
+            let is_about = |source: &ModelSource| source.name().is_none_or(|name| name == choice.name());
             api(sources, is_about, false, choice.name())?;
             Ok((choice, None))
         };
         match named.as_deref() {
             Some("replay") => alone(ProviderChoice::Replay),
             // A model of the environment or the configuration may belong to the default service.
-            Some(EMBEDDED) => self.embedded(sources, false).and_then(alone),
-            Some(name) => Kind::parse(name).map_or_else(|| Err(unknown(name)), service),
+            Some(EMBEDDED) => self.embedded_choice(sources, false).and_then(alone),
+            Some(name) => Kind::parse(name).map_or_else(|| Err(unknown_provider(name)), service),
             None => match first_with_credentials(self.environment) {
                 Some(kind) => service(kind),
-                None => self.embedded(sources, true).and_then(alone),
+                None => self.embedded_choice(sources, true).and_then(alone),
             },
         }
     }
@@ -199,12 +202,12 @@ impl ModelSources<'_> {
     /// key would be sent there and the input stays on this machine. Otherwise the failure has a hint.
     fn address(&self, kind: Kind, sources: &[ModelSource]) -> Result<Option<String>, Failure> {
         let Self { config, environment, .. } = *self;
-        let typed = || self.args.base_url.clone().filter(|_| typed_address_is_for(kind, sources));
+        let typed = || self.args.base_url.clone().filter(|_| typed_address_applies(kind, sources));
         if let Some(address) = typed().or_else(|| environment(kind.base_url_variable())) {
             return Ok(Some(address));
         }
         let in_files = |source: &&ModelSource| matches!(source.kind, SourceKind::Module | SourceKind::File);
-        let configured = sources.iter().filter(in_files).find_map(ModelSource::named);
+        let configured = sources.iter().filter(in_files).find_map(ModelSource::name);
         // An address in a file belongs to the provider next to it.
         let own = |beside: Option<&str>| {
             beside.or(configured.as_deref()).is_none_or(|name| Kind::parse(name) == Some(kind))
@@ -215,7 +218,7 @@ impl ModelSources<'_> {
             let key = kind.key_variable().filter(|variable| environment(variable).is_some());
             return match key {
                 None if is_on_this_machine(kind, &untrusted.url) => Ok(Some(untrusted.url.clone())),
-                key => Err(distrusted(kind, untrusted, key)),
+                key => Err(untrusted_address(kind, untrusted, key)),
             };
         }
         Ok(config.base_url.clone().filter(|_| own(config.base_url_of.as_deref())))
@@ -224,15 +227,15 @@ impl ModelSources<'_> {
     /// Returns the embedded model with the weights that the first source names. An unknown name is an error if it can
     /// only refer to the embedded model, which `alone` implies. An answer of a model that was not requested would be
     /// worse than none.
-    fn embedded(&self, sources: &[ModelSource], alone: bool) -> Result<ProviderChoice, Failure> {
+    fn embedded_choice(&self, sources: &[ModelSource], alone: bool) -> Result<ProviderChoice, Failure> {
         let choice =
-            |model: &str| WeightsChoice::named(of_embedded(model).unwrap_or(model), self.environment);
+            |model: &str| WeightsChoice::from_name(embedded_name(model).unwrap_or(model), self.environment);
         let named = || sources.iter().filter_map(|source| Some((source.kind, source.embedded_model()?)));
         if let Some((origin, model)) = named().next()
             && choice(model).is_none()
-            && (alone || origin == SourceKind::Flag || of_embedded(model).is_some())
+            && (alone || origin == SourceKind::Flag || embedded_name(model).is_some())
         {
-            return Err(no_such_model(of_embedded(model).unwrap_or(model)));
+            return Err(no_such_model(embedded_name(model).unwrap_or(model)));
         }
         let by_name = |in_file: bool| {
             named()
@@ -248,7 +251,7 @@ impl ModelSources<'_> {
             return Ok(ProviderChoice::Embedded { weights: WeightsChoice::Usual });
         };
         choice(usual).map(|weights| ProviderChoice::Embedded { weights }).ok_or_else(|| {
-            Failure::misconfigured(format!("unknown embedded model in `default_model`: `{usual}`"))
+            Failure::config_fault(format!("unknown embedded model in `default_model`: `{usual}`"))
                 .suggest(format!("Use one of: {}", embedded_names()))
         })
     }
@@ -287,7 +290,7 @@ fn api(
 }
 
 fn no_choice(who: &str) -> Failure {
-    Failure::misconfigured(format!("`api` chooses between OpenAI's APIs, and {who} both"))
+    Failure::config_fault(format!("`api` chooses between OpenAI's APIs, and {who} both"))
         .suggest("Remove `api`, or choose a service with OpenAI's API")
 }
 
@@ -297,14 +300,14 @@ fn names_model(own: &ModuleConfig) -> bool {
 
 /// Returns whether a typed address belongs to this service. It belongs to the provider that all sources except the
 /// module's configuration resolve to.
-fn typed_address_is_for(kind: Kind, sources: &[ModelSource]) -> bool {
+fn typed_address_applies(kind: Kind, sources: &[ModelSource]) -> bool {
     let Some(first) = sources.first().filter(|source| source.kind == SourceKind::Module) else {
         return sources.iter().any(|source| source.kind == SourceKind::Flag);
     };
     let general = sources.get(1..).unwrap_or_default();
     let has_flags = general.iter().any(|source| source.kind == SourceKind::Flag);
-    let named = general.iter().find_map(ModelSource::named);
-    has_flags && (first.named().is_none() || named.is_some_and(|name| Kind::parse(&name) == Some(kind)))
+    let named = general.iter().find_map(ModelSource::name);
+    has_flags && (first.name().is_none() || named.is_some_and(|name| Kind::parse(&name) == Some(kind)))
 }
 
 /// Resolves a model by its name, `provider/model` or a provider alone, as if it had been typed. All rules for names and
@@ -331,13 +334,13 @@ pub(crate) fn named_rung(
 }
 
 /// Strips the provider: `embedded/qwen-0.5b` → `qwen-0.5b`, `embedded//path/x.gguf` → `/path/x.gguf`.
-pub(crate) fn of_embedded(model: &str) -> Option<&str> {
+pub(crate) fn embedded_name(model: &str) -> Option<&str> {
     model.strip_prefix(EMBEDDED)?.strip_prefix('/')
 }
 
 /// Returns the named provider: by its name, or implied by a model name such as `embedded/…`.
-pub(crate) fn named(provider: Option<&str>, model: Option<&str>) -> Option<String> {
-    let by_model = || model.filter(|model| of_embedded(model).is_some()).map(|_| EMBEDDED.to_owned());
+pub(crate) fn provider_name(provider: Option<&str>, model: Option<&str>) -> Option<String> {
+    let by_model = || model.filter(|model| embedded_name(model).is_some()).map(|_| EMBEDDED.to_owned());
     provider.map(str::to_owned).or_else(by_model)
 }
 
@@ -350,17 +353,17 @@ fn first_with_credentials(environment: Environment<'_>) -> Option<Kind> {
     })
 }
 
-fn unknown(name: &str) -> Failure {
+fn unknown_provider(name: &str) -> Failure {
     let names: Vec<&str> = Kind::all().map(Kind::name).collect();
     Failure::new(ErrorCode::ProviderUnavailable, format!("unknown provider: `{name}`"))
         .suggest(format!("Use one of: {EMBEDDED}, {}, replay", names.join(", ")))
 }
 
-fn distrusted(kind: Kind, address: &UntrustedAddress, key: Option<&str>) -> Failure {
+fn untrusted_address(kind: Kind, address: &UntrustedAddress, key: Option<&str>) -> Failure {
     let what = key.map_or_else(|| "the input".to_owned(), |variable| format!("your key (`{variable}`)"));
     let (file, place) = (address.file.display(), bare_url(&address.url));
     let message = format!("`base_url` of `{file}` would send {what} to an untrusted address: `{place}`");
-    Failure::misconfigured(message)
+    Failure::config_fault(message)
         .with_detail("provider", serde_json::json!(kind.name()))
         .with_detail("setting", serde_json::json!("base_url"))
         .with_recoverable(false)

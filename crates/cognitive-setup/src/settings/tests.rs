@@ -231,7 +231,7 @@ fn unknown_names_and_odd_numbers_are_refused() {
 fn a_module_can_differ_and_the_books_can_be_closed() {
     let mut config = Config::parse("reask: 1\nmodules: {m: {reask: 3, receipt: true}}\n").unwrap();
     let settings = decide(&SettingOverrides::default(), &config, &[("HOME", "/h")]).unwrap();
-    let own = settings.of_module["m"].settings.over(settings.general);
+    let own = settings.of_module["m"].settings.or(settings.general);
     assert_eq!((own.reask, own.receipt), (Some(3), Some(true)));
     assert_eq!(settings.store, Some(PathBuf::from("/h/.cognitive/cognitive.db")));
     config.audit.enabled = Some(false);

@@ -23,7 +23,7 @@ use crate::env_vars;
 use crate::review_config::ReviewConfig;
 use crate::serve_config::ServeConfig;
 use crate::services::is_on_this_machine;
-use crate::settings::{EMBEDDED, Environment, ProviderChoice, ServiceChoice, destinations, of_embedded};
+use crate::settings::{EMBEDDED, Environment, ProviderChoice, ServiceChoice, destinations, embedded_name};
 use crate::weights::{KnownWeights, weights_file};
 
 pub use ledger::{Ledger, TrustedFile};
@@ -238,7 +238,7 @@ impl WithheldSettings {
             self.note(format!("modules.{name}.local_only"), json!(false), because);
         }
         let local_only = local_only.filter(|_| !sends_away);
-        let below_of_module = of_module.run.over(below.run);
+        let below_of_module = of_module.run.or(below.run);
         let own = ModuleConfig {
             provider: provider.clone().or_else(|| of_module.provider.clone()),
             model: model.clone().or_else(|| of_module.model.clone()),
@@ -498,11 +498,11 @@ impl WithheldSettings {
 /// Returns the risk of a model name: opening a file, or a download that the user did not request. The default weights
 /// are small and downloaded in any case.
 fn danger(model: &str, for_embedded: bool) -> Option<&'static str> {
-    let name = of_embedded(model);
+    let name = embedded_name(model);
     if weights_file(name.unwrap_or(model)).is_some() {
         return Some("the file is opened as the weights of a model");
     }
-    let known = KnownWeights::named(name.unwrap_or(model)).filter(|_| for_embedded || name.is_some());
+    let known = KnownWeights::from_name(name.unwrap_or(model)).filter(|_| for_embedded || name.is_some());
     known
         .filter(|known| !known.are_usual())
         .map(|_| "hundreds of megabytes are downloaded, and as much memory is used")
@@ -529,11 +529,11 @@ impl Destinations<'_> {
             return false;
         }
         // If the user chose nothing, a project may keep inputs on this machine.
-        self.user_has_chosen(module) || !now.iter().all(|choice| self.stays_here(choice))
+        self.has_user_choice(module) || !now.iter().all(|choice| self.is_local(choice))
     }
 
     /// Returns whether the user's file or the environment names a provider or a model.
-    fn user_has_chosen(&self, module: Option<&str>) -> bool {
+    fn has_user_choice(&self, module: Option<&str>) -> bool {
         let own = module.and_then(|name| self.below.modules.get(name));
         let named = |provider: &Option<String>, model: &Option<String>| provider.is_some() || model.is_some();
         own.is_some_and(|own| named(&own.provider, &own.model))
@@ -544,7 +544,7 @@ impl Destinations<'_> {
     }
 
     /// Returns whether inputs stay on this machine and no key is sent.
-    fn stays_here(&self, choice: &ProviderChoice) -> bool {
+    fn is_local(&self, choice: &ProviderChoice) -> bool {
         match choice {
             ProviderChoice::Embedded { .. } | ProviderChoice::Replay => true,
             ProviderChoice::Service(ServiceChoice { kind, base_url, .. }) => {

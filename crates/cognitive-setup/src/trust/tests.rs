@@ -21,10 +21,10 @@ fn a_stranger_stores_no_input_for_review_and_switches_no_review_off() {
     let own = "review: {rules: [{when: 'confidence < 0.6'}], max_open: 9}";
     let (counts, held) = sifted("review: {rules: [{when: 'true'}], max_open: 0, max_decided: 0}", own);
     assert_eq!(held, ["review.rules", "review.max_open", "review.max_decided"]);
-    let both = counts.over(Config::parse(own).unwrap()).review;
+    let both = counts.or(Config::parse(own).unwrap()).review;
     assert_eq!(both, Config::parse(own).unwrap().review);
     assert!(sifted(own, own).1.is_empty(), "what the user says too needs no trust");
-    let trusted = Config::parse("review: {rules: [{when: 'ok'}]}").unwrap().over(Config::parse(own).unwrap());
+    let trusted = Config::parse("review: {rules: [{when: 'ok'}]}").unwrap().or(Config::parse(own).unwrap());
     assert_eq!(trusted.review.rules.unwrap().len(), 2, "also a trusted file takes no rule away");
 }
 
@@ -338,7 +338,7 @@ fn a_strangers_file_reaches_nothing_new_and_loosens_no_limit() {
         };
         let (Ok(below), Ok(project)) = (Config::parse(&own), Config::parse(&says)) else { continue };
         let (counts, _) = sift(&project, &below, Path::new("cognitive.yaml"), &environment);
-        let with = counts.over(below.clone());
+        let with = counts.or(below.clone());
         let told = || format!("seed {seed}\nuser:\n{own}\nproject:\n{says}\nvariables:\n{variables}");
         let before = Destinations { below: &below, environment: &environment };
         for module in [None, Some("m"), Some("other")] {
@@ -349,12 +349,12 @@ fn a_strangers_file_reaches_nothing_new_and_loosens_no_limit() {
                 // Another port of this machine is no other place, if no key is sent there.
                 let is_same_service = known.iter().any(|known| known.name() == choice.name());
                 let is_harmless =
-                    before.stays_here(choice) && (is_same_service || !before.user_has_chosen(module));
+                    before.is_local(choice) && (is_same_service || !before.has_user_choice(module));
                 assert!(is_known || is_harmless, "{choice:?} of {module:?}\n{}", told());
             }
             let run = |config: &Config| {
                 let own = module.and_then(|name| config.modules.get(name));
-                own.map_or(config.run, |own| own.run.over(config.run))
+                own.map_or(config.run, |own| own.run.or(config.run))
             };
             let (now, was) = (run(&with), run(&below));
             assert!(is_no_laxer(now.max_cost, was.max_cost), "max_cost\n{}", told());

@@ -51,7 +51,7 @@ impl AddedWeights {
         if !is_name(&name) {
             return None;
         }
-        let place = WeightsFolder::of_name(&name, environment)?;
+        let place = WeightsFolder::from_name(&name, environment)?;
         Self::read(&place.record(), &name)
     }
 
@@ -108,26 +108,27 @@ pub enum AddedAs {
 #[cfg(feature = "local")]
 pub fn add(file: &Path, name: Option<&str>, environment: Environment<'_>) -> Result<AddedAs, Failure> {
     let shown = file.display();
-    let unreadable = |error: io::Error| refused(format!("cannot read `{shown}`: {error}"));
+    let unreadable = |error: io::Error| unavailable(format!("cannot read `{shown}`: {error}"));
     let source = file.canonicalize().map_err(unreadable)?;
     let length = source.metadata().map_err(unreadable)?;
     if !length.is_file() {
-        return Err(refused(format!("not a file: `{shown}`")));
+        return Err(unavailable(format!("not a file: `{shown}`")));
     }
     let (length, models) = (length.len(), super::models_or_failure(environment)?);
     let own = name.map_or_else(|| name_of(&source), |name| Ok(name.to_owned()))?;
     free(&own, name.is_some(), environment)?;
-    MemoryNeed::of_length(&own, length).check()?;
-    let unwritable = |error: io::Error| refused(format!("cannot write to `{}`: {error}", models.display()));
+    MemoryNeed::for_length(&own, length).check()?;
+    let unwritable =
+        |error: io::Error| unavailable(format!("cannot write to `{}`: {error}", models.display()));
     fs::create_dir_all(&models).map_err(unwritable)?;
     let scratch = tempfile::Builder::new().prefix(".adding").tempdir_in(&models).map_err(unwritable)?;
     let draft = scratch.path().join("model.gguf");
     // A hard link costs nothing. Across file systems, or where links are forbidden, the file is copied.
     if fs::hard_link(&source, &draft).is_err() {
-        file::room(&models, length).map_err(refused)?;
+        file::room(&models, length).map_err(unavailable)?;
         fs::copy(&source, &draft).map_err(unwritable)?;
     }
-    let sha256 = loaded(&draft)?;
+    let sha256 = load_and_hash(&draft)?;
     let from = source.display().to_string();
     if let Some(known) = KnownWeights::with_hash(&sha256).filter(|_| name.is_none()) {
         let place = WeightsFolder::in_models(known.name, &models);
@@ -152,7 +153,7 @@ pub fn add(_: &Path, _: Option<&str>, _: Environment<'_>) -> Result<AddedAs, cog
 }
 
 #[cfg(feature = "local")]
-fn refused(message: String) -> Failure {
+fn unavailable(message: String) -> Failure {
     Failure::new(ErrorCode::ProviderUnavailable, message)
 }
 
@@ -163,7 +164,7 @@ fn name_of(file: &Path) -> Result<String, Failure> {
     if is_name(&name) {
         return Ok(name);
     }
-    Err(refused(format!("the file name is not a valid model name: `{name}`"))
+    Err(unavailable(format!("the file name is not a valid model name: `{name}`"))
         .suggest("Choose one with `--name`: lower-case letters, digits, `.`, `_` and `-`"))
 }
 
@@ -172,15 +173,15 @@ fn name_of(file: &Path) -> Result<String, Failure> {
 #[cfg(feature = "local")]
 fn free(name: &str, asked: bool, environment: Environment<'_>) -> Result<(), Failure> {
     if !is_name(name) {
-        return Err(refused(format!("invalid model name: `{name}`"))
+        return Err(unavailable(format!("invalid model name: `{name}`"))
             .suggest("Use lower-case letters, digits, `.`, `_` and `-`, without the ending `.gguf`"));
     }
-    if KnownWeights::named(name).is_some() && asked {
-        return Err(refused(format!("the name is reserved for a known model: `{name}`"))
+    if KnownWeights::from_name(name).is_some() && asked {
+        return Err(unavailable(format!("the name is reserved for a known model: `{name}`"))
             .suggest("Choose another with `--name`, or leave it out: the file is recognised by its hash"));
     }
     if AddedWeights::find(name, environment).is_some() {
-        return Err(refused(format!("a model of this name exists: `{name}`")).suggest(format!(
+        return Err(unavailable(format!("a model of this name exists: `{name}`")).suggest(format!(
             "Remove it with `cogn model rm {name}`, or choose another name with `--name`"
         )));
     }
@@ -189,20 +190,20 @@ fn free(name: &str, asked: bool, environment: Environment<'_>) -> Result<(), Fai
 
 /// Loads a file with the engine, which verifies all of it, and returns its hash.
 #[cfg(feature = "local")]
-fn loaded(path: &Path) -> Result<String, Failure> {
+fn load_and_hash(path: &Path) -> Result<String, Failure> {
     use std::sync::Arc;
 
     use cognitive_local::{EmbeddedProvider, OpenError};
 
     // This file cannot be downloaded again, so the hints about downloads are left out.
     let unusable = |error: OpenError| match error {
-        OpenError::Load(error) => refused(format!("the file cannot be used as a model: {error}")),
-        other => refused(other.to_string()),
+        OpenError::Load(error) => unavailable(format!("the file cannot be used as a model: {error}")),
+        other => unavailable(other.to_string()),
     };
     let witness = Arc::new(ExpectedWeights::new(None, None));
     let opened = EmbeddedProvider::open_before(path, Arc::clone(&witness) as Arc<_>);
     opened.and_then(|model| model.load()).map_err(unusable)?;
-    witness.found().ok_or_else(|| refused("the file cannot be read".to_owned()))
+    witness.file_hash().ok_or_else(|| unavailable("the file cannot be read".to_owned()))
 }
 
 #[cfg(test)]

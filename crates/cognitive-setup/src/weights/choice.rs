@@ -22,17 +22,17 @@ pub enum WeightsChoice {
 impl WeightsChoice {
     /// Resolves a name: known or added weights, or a file that ends in `.gguf`.
     #[must_use]
-    pub fn named(name: &str, environment: Environment<'_>) -> Option<Self> {
+    pub fn from_name(name: &str, environment: Environment<'_>) -> Option<Self> {
         if let Some(file) = weights_file(name) {
             return Some(Self::File(file));
         }
-        let known = || KnownWeights::named(name).map(Self::Known);
+        let known = || KnownWeights::from_name(name).map(Self::Known);
         known().or_else(|| AddedWeights::find(name, environment).map(Self::Added))
     }
 
     /// Returns the known weights, if it refers to any.
     #[must_use]
-    pub fn known(&self) -> Option<&'static KnownWeights> {
+    pub fn known_weights(&self) -> Option<&'static KnownWeights> {
         match self {
             Self::Usual => Some(&SMOLLM2),
             Self::Known(known) => Some(known),
@@ -56,9 +56,9 @@ impl WeightsChoice {
     pub fn file(&self, environment: Environment<'_>) -> Option<PathBuf> {
         match self {
             Self::File(file) => Some(file.clone()),
-            Self::Added(added) => Some(WeightsFolder::of_name(&added.name, environment)?.file()),
+            Self::Added(added) => Some(WeightsFolder::from_name(&added.name, environment)?.file()),
             Self::Usual | Self::Known(_) => {
-                Some(WeightsFolder::for_weights(self.known()?, environment)?.file())
+                Some(WeightsFolder::for_weights(self.known_weights()?, environment)?.file())
             }
         }
     }

@@ -32,24 +32,24 @@ impl ExpectedWeights {
     }
 
     /// Returns the hash of the last file, if it was read completely.
-    pub(super) fn found(&self) -> Option<String> {
+    pub(super) fn file_hash(&self) -> Option<String> {
         self.found.lock().clone()
     }
 
     /// Returns the remembered hash of a file that is about to be read.
-    fn recalled(&self, file: &File) -> Option<String> {
+    fn remembered_hash(&self, file: &File) -> Option<String> {
         let stamp = file.metadata().ok().map(|meta| Stamp::from_metadata(&meta));
         *self.begun.lock() = stamp;
         self.memory.as_ref()?.recall(&stamp?)
     }
 
     /// Verifies a file after it was read. The error is the reason.
-    fn confirmed(&self, file: &File, sha256: &str) -> Result<(), String> {
+    fn confirm(&self, file: &File, sha256: &str) -> Result<(), String> {
         let now = file.metadata().ok().map(|meta| Stamp::from_metadata(&meta));
         let (Some(begun), Some(now)) = (*self.begun.lock(), now) else {
             return Err("the file cannot be read".to_owned());
         };
-        if !begun.has_the_content_of(&now) {
+        if !begun.has_same_content(&now) {
             return Err("the file changed while it was read".to_owned());
         }
         if let Some(memory) = self.memory.as_ref().filter(|_| begun == now) {
@@ -65,14 +65,14 @@ impl ExpectedWeights {
 
 impl cognitive_local::KnownHashes for ExpectedWeights {
     fn recall(&self, file: &File) -> Option<String> {
-        self.recalled(file)
+        self.remembered_hash(file)
     }
 
     fn confirm(&self, file: &File, sha256: &str) -> Result<(), String> {
-        self.confirmed(file, sha256)
+        self.confirm(file, sha256)
     }
 
-    fn packed(&self) -> Option<&dyn cognitive_local::PackedWeights> {
+    fn packed_weights(&self) -> Option<&dyn cognitive_local::PackedWeights> {
         self.packed.as_ref().map(|packed| packed as &dyn cognitive_local::PackedWeights)
     }
 }
@@ -88,14 +88,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("w");
         fs::write(&path, "abc").unwrap();
-        let expectation = ExpectedWeights::new(Some(HashMemory::below(dir.path())), None);
+        let expectation = ExpectedWeights::new(Some(HashMemory::in_folder(dir.path())), None);
         let file = File::open(&path).unwrap();
-        assert_eq!(expectation.recalled(&file), None);
-        assert_eq!(expectation.confirmed(&file, "h"), Ok(()));
+        assert_eq!(expectation.remembered_hash(&file), None);
+        assert_eq!(expectation.confirm(&file, "h"), Ok(()));
         fs::write(&path, "abcd").unwrap();
-        assert!(expectation.confirmed(&file, "h").unwrap_err().contains("changed while it was read"));
+        assert!(expectation.confirm(&file, "h").unwrap_err().contains("changed while it was read"));
         let strict = ExpectedWeights::new(None, Some("other".to_owned()));
-        assert_eq!(strict.recalled(&file), None);
-        assert_eq!(strict.confirmed(&file, "h").unwrap_err(), "its sha256 is h");
+        assert_eq!(strict.remembered_hash(&file), None);
+        assert_eq!(strict.confirm(&file, "h").unwrap_err(), "its sha256 is h");
     }
 }

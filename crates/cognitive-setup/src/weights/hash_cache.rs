@@ -36,7 +36,7 @@ impl Stamp {
 
     /// Returns whether the content is the same. Renaming a file or changing its mode does not change its content.
     #[cfg(feature = "local")]
-    pub(super) fn has_the_content_of(&self, other: &Self) -> bool {
+    pub(super) fn has_same_content(&self, other: &Self) -> bool {
         Self { changed: 0, ..*self } == Self { changed: 0, ..*other }
     }
 
@@ -58,7 +58,7 @@ struct RememberedHash {
 pub(super) struct HashMemory(PathBuf);
 
 impl HashMemory {
-    pub(super) fn below(folder: &Path) -> Self {
+    pub(super) fn in_folder(folder: &Path) -> Self {
         Self(folder.join("hashes.json"))
     }
 
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_hash_is_remembered_until_anything_about_the_file_changes() {
         let dir = tempfile::tempdir().unwrap();
-        let memory = HashMemory::below(&dir.path().join("cache"));
+        let memory = HashMemory::in_folder(&dir.path().join("cache"));
         let stamp = settled(&dir.path().join("w"), "abc");
         memory.remember(stamp, "h");
         assert_eq!(memory.recall(&stamp).as_deref(), Some("h"));
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn little_is_remembered_and_nonsense_is_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let memory = HashMemory::below(dir.path());
+        let memory = HashMemory::in_folder(dir.path());
         let stamp = settled(&dir.path().join("w"), "abc");
         for inode in 0..100 {
             memory.remember(Stamp { inode, ..stamp }, "h");

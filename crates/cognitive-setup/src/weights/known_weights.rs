@@ -97,7 +97,7 @@ pub const KNOWN_WEIGHTS: [&KnownWeights; 3] = [&SMOLLM2, &QWEN_0_5B, &QWEN_1_5B]
 impl KnownWeights {
     /// Returns the weights with this name or alias.
     #[must_use]
-    pub fn named(name: &str) -> Option<&'static Self> {
+    pub fn from_name(name: &str) -> Option<&'static Self> {
         let means = |known: &str| known.eq_ignore_ascii_case(name);
         KNOWN_WEIGHTS
             .into_iter()
@@ -156,8 +156,8 @@ mod tests {
         for known in KNOWN_WEIGHTS {
             names.push(known.name);
             names.extend(known.aliases);
-            assert_eq!(KnownWeights::named(&known.name.to_uppercase()), Some(known));
-            assert_eq!(KnownWeights::named(known.short()), Some(known));
+            assert_eq!(KnownWeights::from_name(&known.name.to_uppercase()), Some(known));
+            assert_eq!(KnownWeights::from_name(known.short()), Some(known));
             assert_eq!(KnownWeights::with_hash(known.sha256), Some(known));
             let revision = known.on_hub.split('/').nth(3).unwrap();
             assert!(
@@ -171,7 +171,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count, "two models share a name");
-        assert_eq!(KnownWeights::named("gpt-5.4-mini"), None);
+        assert_eq!(KnownWeights::from_name("gpt-5.4-mini"), None);
     }
 
     #[test]

@@ -20,22 +20,22 @@ pub(crate) struct MemoryNeed {
 
 impl MemoryNeed {
     /// Returns the need of known weights.
-    pub(crate) fn of_known(known: &KnownWeights) -> Self {
+    pub(crate) fn for_known(known: &KnownWeights) -> Self {
         Self { name: known.short().to_owned(), bytes: known.memory(), at_least: false }
     }
 
     /// Returns the lower bound for a file of this length: no encoding shrinks below about half when it is packed.
-    pub(crate) fn of_length(name: &str, length: u64) -> Self {
+    pub(crate) fn for_length(name: &str, length: u64) -> Self {
         Self { name: name.to_owned(), bytes: length / 2, at_least: true }
     }
 
     /// Returns the need of the chosen weights; `None` if the file does not exist.
-    pub(crate) fn of_choice(choice: &WeightsChoice, file: Option<&Path>) -> Option<Self> {
-        if let Some(known) = choice.known() {
-            return Some(Self::of_known(known));
+    pub(crate) fn for_choice(choice: &WeightsChoice, file: Option<&Path>) -> Option<Self> {
+        if let Some(known) = choice.known_weights() {
+            return Some(Self::for_known(known));
         }
         let length = file?.metadata().ok()?.len();
-        Some(Self::of_length(&choice.name(), length))
+        Some(Self::for_length(&choice.name(), length))
     }
 
     /// Refuses a model that does not fit into the available memory.
@@ -45,11 +45,11 @@ impl MemoryNeed {
 
     /// Returns the memory for keys and values of all concurrent requests: half of the remainder after the model, so
     /// that other programs are not swapped out. `None` if the available memory is unknown.
-    pub(crate) fn left_for_texts(&self) -> Option<u64> {
-        self.left_of(platform::available_memory())
+    pub(crate) fn text_memory(&self) -> Option<u64> {
+        self.remaining_memory(platform::available_memory())
     }
 
-    fn left_of(&self, available: Option<u64>) -> Option<u64> {
+    fn remaining_memory(&self, available: Option<u64>) -> Option<u64> {
         available.map(|available| available.saturating_sub(self.bytes) / 2)
     }
 
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_with_both_numbers_and_a_smaller_model() {
-        let need = MemoryNeed::of_known(&QWEN_1_5B);
+        let need = MemoryNeed::for_known(&QWEN_1_5B);
         assert!(need.compare(None).is_ok(), "nobody knows");
         assert!(need.compare(Some(QWEN_1_5B.memory())).is_ok());
         let refused = need.compare(Some(QWEN_1_5B.memory() - 1)).unwrap_err();
@@ -111,16 +111,16 @@ mod tests {
 
     #[test]
     fn texts_have_half_of_what_is_left_beside_the_model() {
-        let need = MemoryNeed::of_length("mine", 2_000);
+        let need = MemoryNeed::for_length("mine", 2_000);
         assert_eq!(
-            [None, Some(5_000), Some(10)].map(|left| need.left_of(left)),
+            [None, Some(5_000), Some(10)].map(|left| need.remaining_memory(left)),
             [None, Some(2_000), Some(0)]
         );
     }
 
     #[test]
     fn of_a_file_of_ones_own_the_least_is_known() {
-        let need = MemoryNeed::of_length("mine", 4_000_000_000);
+        let need = MemoryNeed::for_length("mine", 4_000_000_000);
         assert!(need.compare(Some(2_000_000_000)).is_ok());
         let refused = need.compare(Some(1_000_000_000)).unwrap_err();
         assert!(refused.message().ends_with("`mine`: at least 2000 MB needed, 1000 MB available"));

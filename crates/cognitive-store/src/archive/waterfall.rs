@@ -73,16 +73,16 @@ fn node(at: usize, trace: &TraceRecords<'_>) -> WaterfallNode {
     children.extend(parts.map(|(part, _)| node(part, trace)));
     children.sort_by(|one, other| one.start_ms.total_cmp(&other.start_ms));
     let (start_ms, duration_ms) = (run.from - trace.begin, run.row.latency_ms);
-    WaterfallNode { start_ms, duration_ms, children, ..described(run.row) }
+    WaterfallNode { start_ms, duration_ms, children, ..waterfall_node(run.row) }
 }
 
 /// Builds the node of a record within a run.
 fn moment(row: &Row, begin: f64) -> WaterfallNode {
     let start_ms = (milliseconds(&row.ts) - row.latency_ms - begin).max(0.0);
-    WaterfallNode { start_ms, duration_ms: row.latency_ms, ..described(row) }
+    WaterfallNode { start_ms, duration_ms: row.latency_ms, ..waterfall_node(row) }
 }
 
-fn described(row: &Row) -> WaterfallNode {
+fn waterfall_node(row: &Row) -> WaterfallNode {
     WaterfallNode {
         name: row.event.clone(),
         module: row.module.clone(),

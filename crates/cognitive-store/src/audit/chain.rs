@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::entry::{DETAILS, FACTS, NewAuditRow, SWEPT};
 use super::new_rows::NewRows;
 use crate::error::Problem;
-use crate::sql::{SqlRow, SqlSession, SqlValue, all, number, values, whole};
+use crate::sql::{SqlRow, SqlSession, SqlValue, all, number, to_signed, values};
 use crate::store::Retention;
 
 /// The most that one write removes, so that a lowered limit does not make it slow.
@@ -111,7 +111,7 @@ impl Chain {
 
     /// Returns the newest id of all records and the chains of these owners, in one statement: a server is asked while
     /// others wait for the lock.
-    pub(super) fn of_owners(
+    pub(super) fn for_owners(
         session: &mut dyn SqlSession,
         owners: &BTreeSet<&str>,
     ) -> Result<(i64, Vec<Self>), Problem> {
@@ -122,7 +122,7 @@ impl Chain {
         );
         let owners: Vec<SqlValue> = owners.iter().map(|owner| SqlValue::from(*owner)).collect();
         let (mut newest, mut chains) = (0, Vec::new());
-        session.each(&sql, &owners, &mut |row| {
+        session.for_each(&sql, &owners, &mut |row| {
             newest = row.integer(COLUMN_COUNT)?;
             if row.maybe_integer(0)?.is_some() {
                 chains.push(Self::read(row)?);
@@ -231,8 +231,8 @@ impl Chain {
     ) -> Result<i64, Problem> {
         // Details have a budget of their own, so that any number of them makes no run and no call go.
         let share = if self.kind == DETAILS { 4 } else { 1 };
-        let records = whole(retention.records / share).max(1);
-        let bytes = whole(retention.bytes / share);
+        let records = to_signed(retention.records / share).max(1);
+        let bytes = to_signed(retention.bytes / share);
         let is_over = |kept: i64, held: i64| kept >= records || held.saturating_add(entry_bytes) > bytes;
         let before = self.dropped;
         while self.dropped < self.seq
@@ -293,7 +293,7 @@ impl Chain {
         let mut has_more = true;
         while has_more {
             let page = self.dropped;
-            session.each(&oldest, &values![self.id, page, BATCH], &mut |row| {
+            session.for_each(&oldest, &values![self.id, page, BATCH], &mut |row| {
                 let is_last_note = self.dropped + 1 == self.seq && row.str(5) == Ok(SWEPT);
                 if is_last_note || row.str(4).is_ok_and(|ts| ts >= moment) {
                     return Ok(ControlFlow::Break(()));
@@ -313,7 +313,7 @@ impl Chain {
         rows: &mut NewRows,
         retention: Retention,
     ) -> Result<i64, Problem> {
-        let limit = whole(retention.payload_bytes);
+        let limit = to_signed(retention.payload_bytes);
         if self.payload_bytes <= limit {
             return Ok(0);
         }
@@ -323,7 +323,7 @@ impl Chain {
         let oldest =
             "SELECT seq, payload_bytes FROM audit WHERE chain = ?1 AND payload IS NOT NULL AND seq > ?2 AND seq < ?3
              ORDER BY seq LIMIT ?4";
-        session.each(oldest, &values![self.id, self.dropped, self.seq, BATCH], &mut |row| {
+        session.for_each(oldest, &values![self.id, self.dropped, self.seq, BATCH], &mut |row| {
             if self.payload_bytes <= limit {
                 return Ok(ControlFlow::Break(()));
             }

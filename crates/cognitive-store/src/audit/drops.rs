@@ -63,7 +63,7 @@ pub struct OwnerDrops {
 
 impl Store {
     /// Returns the drops of each owner with any.
-    pub fn dropped(&self) -> Result<Vec<OwnerDrops>, StoreError> {
+    pub fn dropped_records(&self) -> Result<Vec<OwnerDrops>, StoreError> {
         let chains = self.look(Chain::all)?;
         Ok(chains.into_iter().filter_map(drops_of).collect())
     }

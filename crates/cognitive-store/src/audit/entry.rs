@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
 use super::chain::Chain;
-use crate::sql::{SqlValue as Value, whole};
+use crate::sql::{SqlValue as Value, to_signed};
 use crate::time;
 
 /// The longest name, id or code, in characters. Callers control some of them.
@@ -74,9 +74,9 @@ impl NewAuditRow {
     pub(super) fn from_record(record: &AuditRecord) -> Self {
         let text = |text: &str| Value::Text(writable(cut(text, SHORT)));
         let maybe = |given: &Option<String>| given.as_deref().map_or(Value::Null, text);
-        let tokens = |count: Option<u64>| count.map_or(Value::Null, |count| Value::Integer(whole(count)));
+        let tokens = |count: Option<u64>| count.map_or(Value::Null, |count| Value::Integer(to_signed(count)));
         let ts = time::text(record.at);
-        let payload = record.payload.as_ref().map(bounded);
+        let payload = record.payload.as_ref().map(bounded_json);
         let hash = payload.as_ref().map(|payload| Sha256::digest(payload.as_bytes()).to_vec());
         let facts = [
             Value::Text(ts.clone()),
@@ -106,7 +106,7 @@ impl NewAuditRow {
     }
 
     /// Creates a record that reports `count` expired records of a chain.
-    pub(super) fn swept(chain: &Chain, ts: &str, count: i64) -> Self {
+    pub(super) fn sweep_record(chain: &Chain, ts: &str, count: i64) -> Self {
         let text = |text: &str| Value::Text(text.to_owned());
         let named = |kind: &str| chain.owner.strip_prefix(kind).map_or(Value::Null, text);
         let receipt = json!({ "dropped": count }).to_string();
@@ -165,34 +165,34 @@ fn finite(number: f64) -> f64 {
 }
 
 /// Serialises a payload. One above the limit is replaced with a note.
-fn bounded(value: &Json) -> String {
-    let text = encoded(value);
-    if text.len() <= PAYLOAD { text } else { omitted(text.len(), PAYLOAD).to_string() }
+fn bounded_json(value: &Json) -> String {
+    let text = encode(value);
+    if text.len() <= PAYLOAD { text } else { omission_note(text.len(), PAYLOAD).to_string() }
 }
 
 /// Serialises a value. Its `to_string` does the same through a formatter, which is slower.
-fn encoded(value: &Json) -> String {
+fn encode(value: &Json) -> String {
     // The keys of a value are strings, so this cannot fail.
     serde_json::to_string(value).unwrap_or_default()
 }
 
-fn omitted(found: usize, limit: usize) -> Json {
+fn omission_note(found: usize, limit: usize) -> Json {
     json!({ "omitted": format!("{found} bytes, above the limit of {limit}") })
 }
 
 /// Serialises a receipt. Above the limit, its large members are replaced with notes; hashes and sizes stay.
 fn short_receipt(receipt: &Json) -> String {
-    let text = encoded(receipt);
+    let text = encode(receipt);
     let Json::Object(members) = receipt else {
-        return if text.len() <= RECEIPT { text } else { omitted(text.len(), RECEIPT).to_string() };
+        return if text.len() <= RECEIPT { text } else { omission_note(text.len(), RECEIPT).to_string() };
     };
     if text.len() <= RECEIPT {
         return text;
     }
     let shorter = |(name, value): (&String, &Json)| {
         let long = value.to_string().len();
-        (name.clone(), if long <= MEMBER { value.clone() } else { omitted(long, MEMBER) })
+        (name.clone(), if long <= MEMBER { value.clone() } else { omission_note(long, MEMBER) })
     };
     let short = Json::Object(members.iter().map(shorter).collect()).to_string();
-    if short.len() <= RECEIPT { short } else { omitted(text.len(), RECEIPT).to_string() }
+    if short.len() <= RECEIPT { short } else { omission_note(text.len(), RECEIPT).to_string() }
 }

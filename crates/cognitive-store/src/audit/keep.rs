@@ -75,7 +75,7 @@ pub(super) fn append(
     retention: Retention,
 ) -> Result<(Vec<WriteDrops>, i64), Problem> {
     let owners: BTreeSet<&str> = entries.iter().map(|entry| entry.owner.as_str()).collect();
-    let (mut id, known) = Chain::of_owners(session, &owners)?;
+    let (mut id, known) = Chain::for_owners(session, &owners)?;
     let named = |chain: Chain| ((chain.owner.clone(), chain.kind.clone()), chain);
     // In the order of their names, so that concurrent transactions would lock rows in the same order.
     let mut chains: BTreeMap<(String, String), Chain> = known.into_iter().map(named).collect();
@@ -145,7 +145,7 @@ fn sweep(
         let count = chain.drop_older(session, &moment)?;
         if count > 0 {
             last += 1;
-            let note = NewAuditRow::swept(&chain, &now, count);
+            let note = NewAuditRow::sweep_record(&chain, &now, count);
             let mut rows = NewRows::default();
             gone.push(chain.append(session, &mut rows, (last, note), retention)?);
             rows.write(session)?;

@@ -18,7 +18,7 @@ pub(crate) use drops::DropTally;
 pub use drops::OwnerDrops;
 pub(crate) use entry::writable;
 pub(crate) use keep::{NoteCost, NoteRecord};
-pub(crate) use parts::{TracePlace, counted_above};
+pub(crate) use parts::{TracePlace, counted_by_ancestors};
 pub use query::Filter;
 pub(crate) use query::{SqlFilter, WHERE};
 pub(crate) use row::COLUMNS;

@@ -37,7 +37,7 @@ impl TracePlace {
     }
 
     /// Returns when the run ended.
-    pub(crate) fn ended(&self) -> SystemTime {
+    pub(crate) fn end_time(&self) -> SystemTime {
         self.ended
     }
 
@@ -49,7 +49,7 @@ impl TracePlace {
 
 /// Returns for each run whether it is counted with one of the others: its trace has a run further up that ended no earlier.
 /// A part whose composition is not among the runs, because a filter left it out or its process died, counts by itself.
-pub(crate) fn counted_above(runs: &[&TracePlace]) -> Vec<bool> {
+pub(crate) fn counted_by_ancestors(runs: &[&TracePlace]) -> Vec<bool> {
     let mut ends: HashMap<&str, BTreeMap<usize, SystemTime>> = HashMap::new();
     for part in runs.iter().filter(|run| run.depth > 0) {
         ends.entry(&part.trace_id).or_default();
@@ -100,7 +100,7 @@ mod tests {
         ];
         let runs: Vec<&TracePlace> = runs.iter().collect();
         let expected = [true, true, false, false, false, false, false, true, false];
-        assert_eq!(counted_above(&runs), expected);
-        assert_eq!(counted_above(&runs[2..3]), [false]);
+        assert_eq!(counted_by_ancestors(&runs), expected);
+        assert_eq!(counted_by_ancestors(&runs[2..3]), [false]);
     }
 }

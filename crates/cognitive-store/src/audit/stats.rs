@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use cognitive_contract::money::Money;
 use serde::Serialize;
 
-use super::parts::{TracePlace, counted_above};
+use super::parts::{TracePlace, counted_by_ancestors};
 use super::query::{Filter, SqlFilter, WHERE};
 use crate::error::{Problem, StoreError};
 use crate::sql::{SqlRow, all};
@@ -89,7 +89,7 @@ impl Store {
             );
             all(session, &sql, &bound.values(), RecordedRun::read)
         })?;
-        Ok(sum_up(&runs))
+        Ok(sum_runs(&runs))
     }
 }
 
@@ -124,14 +124,14 @@ pub(crate) fn dollars(row: &SqlRow, column: usize) -> Option<Money> {
     row.maybe_real(column).ok().flatten().and_then(|amount| Money::parse(&amount.to_string()))
 }
 
-fn sum_up(runs: &[RecordedRun]) -> Stats {
+fn sum_runs(runs: &[RecordedRun]) -> Stats {
     let mut by_module = BTreeMap::<&str, Vec<&RecordedRun>>::new();
     for run in runs {
         by_module.entry(&run.module).or_default().push(run);
     }
-    let ends = || runs.iter().filter(|run| !run.place.is_call()).map(|run| run.place.ended());
+    let ends = || runs.iter().filter(|run| !run.place.is_call()).map(|run| run.place.end_time());
     let (from, to) = (ends().min(), ends().max());
-    let period = Period::between(from, to);
+    let period = Period::from_range(from, to);
     let figures = |runs: &[&RecordedRun]| AuditTally::from_runs(runs).finish(&period);
     let mut modules: Vec<ModuleFigures> = by_module
         .iter()
@@ -149,7 +149,7 @@ struct Period {
 }
 
 impl Period {
-    fn between(from: Option<SystemTime>, to: Option<SystemTime>) -> Self {
+    fn from_range(from: Option<SystemTime>, to: Option<SystemTime>) -> Self {
         let begin = from.unwrap_or(SystemTime::UNIX_EPOCH);
         let length = to.and_then(|end| end.duration_since(begin).ok());
         Self { begin, length: length.unwrap_or_default().max(Duration::from_millis(1)) }
@@ -182,7 +182,7 @@ impl AuditTally {
     fn from_runs(runs: &[&RecordedRun]) -> Self {
         let places: Vec<&TracePlace> = runs.iter().map(|run| &run.place).collect();
         let mut tally = Self::default();
-        for (run, is_part) in runs.iter().zip(counted_above(&places)) {
+        for (run, is_part) in runs.iter().zip(counted_by_ancestors(&places)) {
             if is_part {
                 tally.figures.parts += 1;
             } else {
@@ -209,7 +209,7 @@ impl AuditTally {
             *figures.codes.entry(code.clone()).or_default() += 1;
         }
         self.latencies.push(run.latency_ms);
-        self.ends.push(run.place.ended());
+        self.ends.push(run.place.end_time());
     }
 
     fn finish(mut self, period: &Period) -> Figures {
@@ -242,11 +242,11 @@ mod tests {
     #[test]
     fn runs_are_counted_in_equal_parts_of_the_time() {
         let at = |second: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(second);
-        let period = Period::between(Some(at(0)), Some(at(32)));
+        let period = Period::from_range(Some(at(0)), Some(at(32)));
         let counts = period.counts(&[at(0), at(1), at(2), at(31), at(32)]);
         assert_eq!((counts.len(), counts[0], counts[1], counts[15]), (16, 2, 1, 2));
-        assert_eq!(Period::between(Some(at(0)), Some(at(0))).counts(&[at(0)])[0], 1);
-        assert_eq!(Period::between(None, None).counts(&[]), vec![0; 16]);
+        assert_eq!(Period::from_range(Some(at(0)), Some(at(0))).counts(&[at(0)])[0], 1);
+        assert_eq!(Period::from_range(None, None).counts(&[]), vec![0; 16]);
     }
 
     #[test]

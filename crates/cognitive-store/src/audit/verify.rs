@@ -54,7 +54,7 @@ impl Verification {
         self.breaches.is_empty()
     }
 
-    pub(crate) fn found(&mut self, breach: Breach) {
+    pub(crate) fn add_breach(&mut self, breach: Breach) {
         if self.breaches.len() < TOLD {
             self.breaches.push(breach);
         } else {
@@ -328,7 +328,7 @@ fn verify(moment: &mut dyn SqlSession, anchors: &[Anchor]) -> Result<Verificatio
     let strangers = "SELECT DISTINCT chain FROM audit WHERE chain IS NOT NULL
         AND chain NOT IN (SELECT id FROM audit_chains) ORDER BY chain LIMIT 100";
     for chain in all(moment, strangers, &[], |row| row.integer(0))? {
-        found.found(Breach::UnknownChain { chain });
+        found.add_breach(Breach::UnknownChain { chain });
     }
     balance(moment, &chains, &mut found)?;
     let wanted: Vec<_> = anchors.iter().map(|anchor| (anchor.chain.clone(), anchor.seq)).collect();
@@ -354,7 +354,7 @@ fn balance(moment: &mut dyn SqlSession, chains: &[Chain], found: &mut Verificati
     let written = newest.saturating_sub(began);
     // Without records, there is no id to compare the chains with.
     if said != written && newest > 0 {
-        found.found(Breach::Miscounted { said, written });
+        found.add_breach(Breach::Miscounted { said, written });
     }
     Ok(())
 }
@@ -380,19 +380,19 @@ fn walk(
         FACTS.join(", ")
     );
     let (mut seq, mut hash, mut dropped) = (chain.dropped, chain.dropped_hash.clone(), None);
-    moment.each(&sql, &values![chain.id], &mut |row| {
+    moment.for_each(&sql, &values![chain.id], &mut |row| {
         found.records += 1;
         let record = ChainStep::read(row)?;
         if record.seq > seq + 1 {
-            found.found(Breach::Missing { chain: chain.id, from: seq + 1, to: record.seq - 1 });
+            found.add_breach(Breach::Missing { chain: chain.id, from: seq + 1, to: record.seq - 1 });
         } else if record.before != hash || record.seq <= seq {
-            found.found(Breach::Misplaced { id: record.id, chain: chain.id, seq: record.seq });
+            found.add_breach(Breach::Misplaced { id: record.id, chain: chain.id, seq: record.seq });
         }
-        if record.computed(chain, row) != record.hash.as_slice() {
-            found.found(Breach::Changed { id: record.id, chain: chain.id, seq: record.seq });
+        if record.compute_hash(chain, row) != record.hash.as_slice() {
+            found.add_breach(Breach::Changed { id: record.id, chain: chain.id, seq: record.seq });
         }
-        if !payload_is_the_same(row) {
-            found.found(Breach::PayloadChanged { id: record.id });
+        if !payload_matches(row) {
+            found.add_breach(Breach::PayloadChanged { id: record.id });
         }
         if wanted.contains(&record.seq) {
             known.insert((id.clone(), record.seq), hex(&record.hash));
@@ -401,15 +401,15 @@ fn walk(
         Ok(ControlFlow::Continue(()))
     })?;
     if seq < chain.seq {
-        found.found(Breach::Missing { chain: chain.id, from: seq + 1, to: chain.seq });
+        found.add_breach(Breach::Missing { chain: chain.id, from: seq + 1, to: chain.seq });
     } else if hash != chain.hash || seq > chain.seq {
         let id = number(moment, "SELECT max(id) FROM audit WHERE chain = ?1", &values![chain.id]);
-        found.found(Breach::Misplaced { id: id.unwrap_or(0), chain: chain.id, seq });
+        found.add_breach(Breach::Misplaced { id: id.unwrap_or(0), chain: chain.id, seq });
     }
     // The newest record stores how many records were dropped before it, and every later drop comes with a newer
     // record.
     if let Some(known) = dropped.filter(|known| *known != chain.dropped && seq == chain.seq) {
-        found.found(Breach::DroppedByHand { chain: chain.id, said: chain.dropped, known });
+        found.add_breach(Breach::DroppedByHand { chain: chain.id, said: chain.dropped, known });
     }
     Ok(())
 }
@@ -440,7 +440,7 @@ impl ChainStep {
     }
 
     /// Computes the hash that the record should have.
-    fn computed(&self, chain: &Chain, row: &SqlRow) -> [u8; 32] {
+    fn compute_hash(&self, chain: &Chain, row: &SqlRow) -> [u8; 32] {
         let facts = (FACTS_AT..FACTS_AT + FACTS.len()).map(|column| row.value(column));
         let place = (chain.id, self.seq, self.dropped);
         link(self.id, &chain.owner, &chain.kind, place, &self.before, facts)
@@ -448,7 +448,7 @@ impl ChainStep {
 }
 
 /// Returns whether a payload matches its hash. A dropped payload is not a change.
-fn payload_is_the_same(row: &SqlRow) -> bool {
+fn payload_matches(row: &SqlRow) -> bool {
     let SqlValue::Text(payload) = row.value(FACTS_AT - 1) else { return true };
     let SqlValue::Blob(hash) = row.value(FACTS_AT + FACTS.len() - 1) else { return false };
     hash.as_slice() == Sha256::digest(payload.as_bytes()).as_slice()
@@ -460,8 +460,8 @@ fn judge(anchor: &Anchor, dropped: &BTreeMap<String, i64>, known: &AnchoredHashe
     let hash = known.get(&(anchor.chain.clone(), anchor.seq));
     match () {
         () if hash.is_some_and(|hash| *hash == anchor.hash) => {}
-        () if is_gone => found.found(Breach::AnchorDropped { anchor: anchor.to_string() }),
-        () => found.found(Breach::AnchorBroken { anchor: anchor.to_string() }),
+        () if is_gone => found.add_breach(Breach::AnchorDropped { anchor: anchor.to_string() }),
+        () => found.add_breach(Breach::AnchorBroken { anchor: anchor.to_string() }),
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) struct EntryQuery<'a> {
     pub(super) now: &'a str,
 }
 
-pub(super) fn one(
+pub(super) fn find_entry(
     session: &mut dyn SqlSession,
     owner: &Owner,
     kind: &str,
@@ -32,7 +32,7 @@ pub(super) fn one(
 }
 
 /// Returns all matching entries, newest first.
-pub(super) fn of_owner(
+pub(super) fn find_for_owner(
     session: &mut dyn SqlSession,
     asked: &EntryQuery<'_>,
 ) -> Result<Vec<ContextEntry>, Problem> {
@@ -73,5 +73,5 @@ fn read(row: &SqlRow) -> Result<ContextEntry, Problem> {
     let created = time::read(row.str(6)?);
     let text = row.text(7)?;
     let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
-    Ok(ContextEntry::new(kind, key, value, ttl, created).of_module(module))
+    Ok(ContextEntry::new(kind, key, value, ttl, created).with_module(module))
 }

@@ -30,13 +30,13 @@ impl<'a> EntryColumns<'a> {
             created: time::text(entry.created),
             ends: entry.ends().map(time::text),
             value,
-            bytes: whole(bytes),
+            bytes: to_signed(bytes),
         })
     }
 }
 
 /// Converts to a signed integer, because databases have no unsigned ones.
-fn whole(number: usize) -> i64 {
+fn to_signed(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -98,12 +98,12 @@ fn remove_oldest(session: &mut dyn SqlSession, caps: Caps) -> Result<(), Problem
     let found = first(session, count, &[], |row| Ok((row.integer(0)?, row.integer(1)?)))?;
     let (mut entries, mut bytes) = found.unwrap_or_default();
     let is_over =
-        |entries: i64, bytes: i64| entries > whole(caps.entries.max(1)) || bytes > whole(caps.bytes);
+        |entries: i64, bytes: i64| entries > to_signed(caps.entries.max(1)) || bytes > to_signed(caps.bytes);
     if !is_over(entries, bytes) {
         return Ok(());
     }
     let mut last = 0;
-    session.each("SELECT id, bytes FROM context ORDER BY id", &[], &mut |row| {
+    session.for_each("SELECT id, bytes FROM context ORDER BY id", &[], &mut |row| {
         if !is_over(entries, bytes) {
             return Ok(ControlFlow::Break(()));
         }

@@ -28,7 +28,7 @@ impl ContextStore for Store {
         let moment = time::text(now);
         let found = self.look(|session| {
             remove_expired(session, &moment)?;
-            find::one(session, owner, kind, key, &moment)
+            find::find_entry(session, owner, kind, key, &moment)
         });
         let found = found.map_err(|error| error.to_string())?;
         // The columns hold the end; `is_live` also checks for entries written with a wrong clock.
@@ -55,7 +55,7 @@ impl ContextStore for Store {
         let moment = time::text(now);
         let found = self.look(|session| {
             remove_expired(session, &moment)?;
-            find::of_owner(session, &EntryQuery { owner, filter, now: &moment })
+            find::find_for_owner(session, &EntryQuery { owner, filter, now: &moment })
         });
         let mut found = found.map_err(|error| error.to_string())?;
         found.retain(|entry| entry.is_live(now));

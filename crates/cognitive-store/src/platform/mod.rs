@@ -1,12 +1,12 @@
-//! Functions that depend on the operating system. `unix.rs` and `other.rs` provide the same functions; code outside
+//! Functions that depend on the operating system. `unix.rs` and `fallback.rs` provide the same functions; code outside
 //! this folder has no platform conditions.
 
 #[cfg(not(unix))]
-mod other;
+mod fallback;
 #[cfg(unix)]
 mod unix;
 
 #[cfg(not(unix))]
-pub(crate) use other::*;
+pub(crate) use fallback::*;
 #[cfg(unix)]
 pub(crate) use unix::*;

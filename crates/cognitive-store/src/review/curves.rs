@@ -31,7 +31,7 @@ pub(super) struct CurveCache {
 
 impl Default for CurveCache {
     fn default() -> Self {
-        Self::looking_after(LOOK_AGAIN)
+        Self::with_recheck(LOOK_AGAIN)
     }
 }
 
@@ -46,7 +46,7 @@ struct ModuleCurves {
 }
 
 impl CurveCache {
-    pub(super) fn looking_after(look_again: Duration) -> Self {
+    pub(super) fn with_recheck(look_again: Duration) -> Self {
         Self { modules: Lock::default(), look_again }
     }
 
@@ -82,7 +82,7 @@ impl CurveCache {
     }
 
     /// Marks a module with a new decision for refresh at the next query.
-    pub(super) fn look_again(&self, module: &str) {
+    pub(super) fn mark_stale(&self, module: &str) {
         if let Some(curves) = self.modules.lock().get_mut(module) {
             curves.asked = None;
         }
@@ -122,7 +122,7 @@ fn judgement(confidence: f64, verdict: &str) -> CheckedAnswer {
 }
 
 /// Returns the answers that people judged, oldest first. Failures are not answers.
-pub(super) fn judged(
+pub(super) fn judged_answers(
     session: &mut dyn SqlSession,
     module: Option<&str>,
 ) -> Result<Vec<CheckedAnswer>, Problem> {

@@ -11,7 +11,7 @@ use super::{ReviewLimits, StoredReviewQueue, read};
 use crate::audit::{NoteCost, NoteRecord, writable};
 use crate::error::Problem;
 use crate::row_changes::{self, ProtectedTable};
-use crate::sql::{LockedArea, SqlRow, SqlSession, all, first, values, whole};
+use crate::sql::{LockedArea, SqlRow, SqlSession, all, first, to_signed, values};
 use crate::store::Retention;
 use crate::time;
 
@@ -47,7 +47,7 @@ pub(super) fn decide(
             if let Some(cost) = cost {
                 review_queue.store.count_drops(&cost);
             }
-            review_queue.curves.look_again(&review.module);
+            review_queue.curves.mark_stale(&review.module);
             Ok(DecidedReview { review, is_new: true })
         }
     }
@@ -72,7 +72,7 @@ fn transact(
     decision: &NewDecision,
     rules: DecisionRules,
 ) -> Result<DecisionOutcome, Problem> {
-    let Some(mut review) = read::whole(session, id)? else { return Ok(DecisionOutcome::Unknown) };
+    let Some(mut review) = read::find_review(session, id)? else { return Ok(DecisionOutcome::Unknown) };
     if !review.is_open() {
         return Ok(DecisionOutcome::Before(review));
     }
@@ -131,7 +131,7 @@ fn record(review: &Review, decision: &NewDecision) -> AuditRecord {
 
 /// Removes input and envelope of the oldest decided entries if the limits are exceeded.
 fn forget_oldest(session: &mut dyn SqlSession, limits: ReviewLimits) -> Result<(), Problem> {
-    let [most, largest] = [limits.decided, limits.bytes].map(whole);
+    let [most, largest] = [limits.decided, limits.bytes].map(to_signed);
     let pair = |row: &SqlRow| Ok((row.integer(0)?, row.integer(1)?));
     let count = "SELECT count(*), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM reviews WHERE is_open = 0 AND bytes > 0";
     let (mut kept, mut bytes) = first(session, count, &[], pair)?.unwrap_or_default();

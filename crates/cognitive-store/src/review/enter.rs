@@ -15,7 +15,7 @@ use crate::acknowledgement::Acknowledgement;
 use crate::audit::writable;
 use crate::error::Problem;
 use crate::row_changes::{self, ProtectedTable};
-use crate::sql::{LockedArea, SqlSession, first, values, whole};
+use crate::sql::{LockedArea, SqlSession, first, to_signed, values};
 use crate::store::Store;
 use crate::time;
 
@@ -104,7 +104,7 @@ struct NewReviewRow {
 impl NewReviewRow {
     fn from_entry(entry: &ReviewEntry) -> Self {
         let review = Review::from_entry(String::new(), time::text(entry.at), entry);
-        Self { review, input: bounded(&entry.input), envelope: bounded(&entry.envelope) }
+        Self { review, input: bounded_json(&entry.input), envelope: bounded_json(&entry.envelope) }
     }
 
     fn bytes(&self) -> u64 {
@@ -113,7 +113,7 @@ impl NewReviewRow {
 }
 
 /// Serialises a value. One above the limit is replaced with a note.
-fn bounded(value: &Value) -> String {
+fn bounded_json(value: &Value) -> String {
     let text = value.to_string();
     if text.len() <= LONGEST {
         return text;
@@ -131,20 +131,20 @@ fn insert(
     let (mut open, mut bytes) = found.unwrap_or_default();
     let mut outcomes = Vec::with_capacity(rows.len());
     for row in rows {
-        let size = whole(row.bytes());
+        let size = to_signed(row.bytes());
         let is_full = u64::try_from(open).unwrap_or(u64::MAX) >= limits.open
             || u64::try_from(bytes.saturating_add(size)).unwrap_or(u64::MAX) > limits.bytes;
         if is_full {
             outcomes.push(Err(format!("{open} runs already wait for review")));
             continue;
         }
-        outcomes.push(Ok(one(session, row, size)?));
+        outcomes.push(Ok(insert_row(session, row, size)?));
         (open, bytes) = (open + 1, bytes.saturating_add(size));
     }
     Ok(outcomes)
 }
 
-fn one(session: &mut dyn SqlSession, row: &NewReviewRow, size: i64) -> Result<String, Problem> {
+fn insert_row(session: &mut dyn SqlSession, row: &NewReviewRow, size: i64) -> Result<String, Problem> {
     let NewReviewRow { review, input, envelope } = row;
     let sql = "INSERT INTO reviews (at, run_id, trace_id, key, \"user\", tenant, module, version, model, ok, code, risk,
             confidence, calibrated, explain, rule, is_open, bytes, input, envelope)

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use cognitive_contract::ports::PortFuture;
 use cognitive_ports::review::{
     CalibrationReport, DecidedReview, NewDecision, Review, ReviewEntry, ReviewError, ReviewExport,
-    ReviewFilter, ReviewPage, ReviewQueue, exported,
+    ReviewFilter, ReviewPage, ReviewQueue, export_entry,
 };
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ impl ReviewQueue for StoredReviewQueue {
 
     fn get(&self, id: &str) -> Result<Option<Review>, String> {
         let Ok(id) = id.parse::<i64>() else { return Ok(None) };
-        self.store.look(|session| read::whole(session, id)).map_err(|error| error.to_string())
+        self.store.look(|session| read::find_review(session, id)).map_err(|error| error.to_string())
     }
 
     fn decide(&self, id: &str, decision: &NewDecision) -> Result<DecidedReview, ReviewError> {
@@ -79,11 +79,11 @@ impl ReviewQueue for StoredReviewQueue {
     }
 
     fn calibration(&self, module: Option<&str>) -> Result<CalibrationReport, String> {
-        let judged = self.store.look(|session| curves::judged(session, module));
+        let judged = self.store.look(|session| curves::judged_answers(session, module));
         judged.map(|judged| CalibrationReport::from_answers(&judged)).map_err(|error| error.to_string())
     }
 
-    fn calibrated(&self, module: &str, model: &str, confidence: f64) -> Option<f64> {
+    fn calibrated_confidence(&self, module: &str, model: &str, confidence: f64) -> Option<f64> {
         self.curves.at(&self.store, module, model, confidence)
     }
 
@@ -95,12 +95,12 @@ impl ReviewQueue for StoredReviewQueue {
     ) -> Result<(), String> {
         let mut after = 0;
         loop {
-            let page = self.store.look(|session| read::decided_after(session, after, module));
+            let page = self.store.look(|session| read::decided_page(session, after, module));
             let page = page.map_err(|error| error.to_string())?;
             let Some((last, _)) = page.last() else { return Ok(()) };
             after = *last;
             for (_, review) in &page {
-                if let Some(line) = exported(form, review)
+                if let Some(line) = export_entry(form, review)
                     && !take(line)
                 {
                     return Ok(());

@@ -64,7 +64,7 @@ fn heavy(row: &SqlRow) -> Result<Review, Problem> {
 }
 
 /// Returns an entry with input and envelope.
-pub(super) fn whole(session: &mut dyn SqlSession, id: i64) -> Result<Option<Review>, Problem> {
+pub(super) fn find_review(session: &mut dyn SqlSession, id: i64) -> Result<Option<Review>, Problem> {
     let sql = format!("SELECT {COLUMNS}, input, envelope FROM {FROM} WHERE reviews.id = ?1");
     first(session, &sql, &values![id], heavy)
 }
@@ -100,7 +100,7 @@ pub(super) fn page(store: &Store, filter: &ReviewFilter) -> Result<ReviewPage, S
 
 /// Returns a page of decided entries with input and envelope, in the order of their decisions. Each comes with the
 /// sequence number of its decision.
-pub(super) fn decided_after(
+pub(super) fn decided_page(
     session: &mut dyn SqlSession,
     after: i64,
     module: Option<&str>,

@@ -84,11 +84,11 @@ fn the_store_is_asked_for_decisions_of_others_now_and_then_and_for_own_ones_at_o
     let store = Arc::new(Store::open(&dir.path().join("store.db")).unwrap());
     let desk_that_looks_after = |seconds| {
         let review_queue = StoredReviewQueue::new(Arc::clone(&store), ReviewLimits::default(), false);
-        StoredReviewQueue { curves: CurveCache::looking_after(Duration::from_secs(seconds)), ..review_queue }
+        StoredReviewQueue { curves: CurveCache::with_recheck(Duration::from_secs(seconds)), ..review_queue }
     };
     let (own, soon, late) =
         (desk_that_looks_after(3_600), desk_that_looks_after(0), desk_that_looks_after(3_600));
-    let worth = |review_queue: &StoredReviewQueue| review_queue.calibrated("x", "x", 0.5);
+    let worth = |review_queue: &StoredReviewQueue| review_queue.calibrated_confidence("x", "x", 0.5);
     assert_eq!([&own, &soon, &late].map(worth), [None; 3], "nothing is decided");
     for _ in 0..40 {
         let id = enter(&own).unwrap();
@@ -96,6 +96,6 @@ fn the_store_is_asked_for_decisions_of_others_now_and_then_and_for_own_ones_at_o
     }
     assert!(worth(&own).is_some() && worth(&soon).is_some());
     assert_eq!(worth(&late), None, "nobody has asked the store again");
-    late.curves.look_again("x");
+    late.curves.mark_stale("x");
     assert_eq!(worth(&late), worth(&own));
 }

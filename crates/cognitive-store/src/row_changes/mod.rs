@@ -158,7 +158,7 @@ impl RowChange {
     }
 
     /// Computes the hash that the change should have.
-    fn computed(&self, table: ProtectedTable) -> [u8; 32] {
+    fn compute_hash(&self, table: ProtectedTable) -> [u8; 32] {
         let RowState { key, part, ends, is_final, state } = &self.row;
         let mut hash = Sha256::new_with_prefix(CHANGE);
         let values = values![
@@ -236,7 +236,7 @@ impl RowChain {
             before: std::mem::take(&mut self.hash),
             hash: Vec::new(),
         };
-        change.hash = change.computed(self.table).to_vec();
+        change.hash = change.compute_hash(self.table).to_vec();
         let RowChange { seq, kind, row, live, dropped, before, hash } = change;
         session.execute(
             "INSERT INTO row_changes (name, seq, kind, key, part, state, ends, is_final, live, dropped, before, hash)
@@ -383,7 +383,7 @@ pub(crate) fn delete_context(
     values: &[SqlValue],
 ) -> Result<u64, Problem> {
     let mut ids = Vec::new();
-    session.each(&format!("SELECT id FROM context WHERE {condition}"), values, &mut |row| {
+    session.for_each(&format!("SELECT id FROM context WHERE {condition}"), values, &mut |row| {
         ids.push(row.integer(0)?);
         Ok(ControlFlow::Continue(()))
     })?;

@@ -15,7 +15,7 @@ use crate::audit::{Breach, Head, Verification};
 use crate::copy::columns_of;
 use crate::error::Problem;
 use crate::spending::DAYS_KEPT;
-use crate::sql::{SqlSession, all, first, number, values, whole};
+use crate::sql::{SqlSession, all, first, number, to_signed, values};
 use crate::time;
 
 /// The hashes of changes by table and position.
@@ -51,7 +51,7 @@ pub(crate) fn verify(
             found.rows_before_chains += u64::try_from(rows).unwrap_or(0);
             let orphans = "SELECT EXISTS (SELECT 1 FROM row_changes WHERE name = ?1)";
             if number(session, orphans, &values![name])? != 0 {
-                found.found(Breach::ChangesMissing { table: name, from: 0, to: 0 });
+                found.add_breach(Breach::ChangesMissing { table: name, from: 0, to: 0 });
             }
             continue;
         };
@@ -75,10 +75,10 @@ fn walk(
     let (mut seq, mut hash, mut live, mut dropped) =
         (chain.dropped, chain.dropped_hash.clone(), None, chain.dropped);
     let sql = format!("SELECT {CHANGE_COLUMNS} FROM row_changes WHERE name = ?1 ORDER BY seq");
-    session.each(&sql, &values![table], &mut |row| {
+    session.for_each(&sql, &values![table], &mut |row| {
         let change = RowChange::read(row)?;
         if change.seq > seq + 1 {
-            found.found(Breach::ChangesMissing { table, from: seq + 1, to: change.seq - 1 });
+            found.add_breach(Breach::ChangesMissing { table, from: seq + 1, to: change.seq - 1 });
         }
         let step = match change.kind.as_str() {
             NEW => Some(1),
@@ -91,8 +91,8 @@ fn walk(
             None => change.live <= live,
         });
         let follows = change.seq > seq && (change.before == hash || change.seq > seq + 1);
-        if !follows || !counts || change.computed(chain.table).as_slice() != change.hash {
-            found.found(Breach::ChangeBroken { table, seq: change.seq });
+        if !follows || !counts || change.compute_hash(chain.table).as_slice() != change.hash {
+            found.add_breach(Breach::ChangeBroken { table, seq: change.seq });
         }
         if wanted.iter().any(|(name, seq)| name == table && *seq == change.seq) {
             known.insert((table.to_owned(), change.seq), hex(&change.hash));
@@ -101,13 +101,13 @@ fn walk(
         Ok(ControlFlow::Continue(()))
     })?;
     if seq < chain.seq {
-        found.found(Breach::ChangesMissing { table, from: seq + 1, to: chain.seq });
+        found.add_breach(Breach::ChangesMissing { table, from: seq + 1, to: chain.seq });
     } else if seq > chain.seq || hash != chain.hash || live.unwrap_or(0) != chain.live {
-        found.found(Breach::ChangeBroken { table, seq });
+        found.add_breach(Breach::ChangeBroken { table, seq });
     }
     // Every drop comes with a newer change, which counts it.
     if dropped != chain.dropped || (chain.seq > 0 && live.is_none()) {
-        found.found(Breach::ChangesMissing { table, from: 1, to: chain.dropped });
+        found.add_breach(Breach::ChangesMissing { table, from: 1, to: chain.dropped });
     }
     Ok(())
 }
@@ -125,13 +125,13 @@ fn compare(session: &mut dyn SqlSession, chain: &RowChain, found: &mut Verificat
         ),
         1,
     );
-    session.each(&sql, &[], &mut |row| {
+    session.for_each(&sql, &[], &mut |row| {
         found.rows += 1;
         let key = || super::RowState::read(table, row).map(|row| row.key);
         match row.maybe_blob(COLUMNS_AT + columns)? {
-            None => found.found(Breach::RowAdded { table: name, key: key()? }),
+            None => found.add_breach(Breach::RowAdded { table: name, key: key()? }),
             Some(state) if state != hash_of(table, row, columns) => {
-                found.found(Breach::RowChanged { table: name, key: key()? });
+                found.add_breach(Breach::RowChanged { table: name, key: key()? });
             }
             Some(_) => {}
         }
@@ -148,11 +148,11 @@ fn compare(session: &mut dyn SqlSession, chain: &RowChain, found: &mut Verificat
     );
     let (purged, now) = (purged_before(session, table)?, time::text(SystemTime::now()));
     for key in all(session, &missing, &values![name, purged, &now], |row| row.text(0))? {
-        found.found(Breach::RowMissing { table: name, key });
+        found.add_breach(Breach::RowMissing { table: name, key });
     }
     let live = number(session, &format!("SELECT count(*) {last}"), &values![name, purged])?;
     if live != chain.live {
-        found.found(Breach::RowsMiscounted { table: name, said: chain.live, found: live });
+        found.add_breach(Breach::RowsMiscounted { table: name, said: chain.live, found: live });
     }
     Ok(())
 }
@@ -169,7 +169,7 @@ fn rules(
         let mut parameters = values![name].to_vec();
         parameters.extend(more.map(Into::into));
         for key in all(session, sql, &parameters, |row| row.text(0))? {
-            found.found(Breach::ChangeForbidden { table: name, key });
+            found.add_breach(Breach::ChangeForbidden { table: name, key });
         }
         Ok::<(), Problem>(())
     };
@@ -194,10 +194,10 @@ fn rules(
     // A day is purged only when a much later one has begun. A row of the future would allow to purge the present.
     let newest = "SELECT max(part) FROM row_changes WHERE name = ?1 AND kind <> ?2";
     let newest = first(session, newest, &values![name, PURGED], |row| row.maybe_integer(0))?.flatten();
-    let bound = newest.unwrap_or(0).saturating_sub(whole(DAYS_KEPT));
+    let bound = newest.unwrap_or(0).saturating_sub(to_signed(DAYS_KEPT));
     let early = "SELECT key FROM row_changes WHERE name = ?1 AND kind = 'p' AND part > ?2 LIMIT 101";
     forbidden(session, early, Some(bound))?;
-    let tomorrow = whole(day_of(SystemTime::now())).saturating_add(1);
+    let tomorrow = to_signed(day_of(SystemTime::now())).saturating_add(1);
     let future = "SELECT key FROM row_changes WHERE name = ?1 AND kind <> 'p' AND part > ?2 LIMIT 101";
     forbidden(session, future, Some(tomorrow))
 }

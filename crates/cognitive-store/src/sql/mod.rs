@@ -128,7 +128,7 @@ pub(crate) trait SqlSession {
     fn insert(&mut self, table: &str, columns: &str, rows: Vec<Vec<SqlValue>>) -> Result<(), Problem>;
 
     /// Passes the rows to `take` one by one, until it breaks.
-    fn each(
+    fn for_each(
         &mut self,
         sql: &str,
         values: &[SqlValue],
@@ -144,7 +144,7 @@ pub(crate) fn all<T>(
     read: impl Fn(&SqlRow) -> Result<T, Problem>,
 ) -> Result<Vec<T>, Problem> {
     let mut rows = Vec::new();
-    session.each(sql, values, &mut |row| {
+    session.for_each(sql, values, &mut |row| {
         rows.push(read(row)?);
         Ok(ControlFlow::Continue(()))
     })?;
@@ -159,7 +159,7 @@ pub(crate) fn first<T>(
     read: impl Fn(&SqlRow) -> Result<T, Problem>,
 ) -> Result<Option<T>, Problem> {
     let mut found = None;
-    session.each(sql, values, &mut |row| {
+    session.for_each(sql, values, &mut |row| {
         found = Some(read(row)?);
         Ok(ControlFlow::Break(()))
     })?;
@@ -253,7 +253,7 @@ fn missing(column: usize) -> Problem {
 }
 
 /// Converts to a signed integer, because databases have no unsigned ones.
-pub(crate) fn whole(number: u64) -> i64 {
+pub(crate) fn to_signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

@@ -40,14 +40,14 @@ impl SqliteFile {
     pub(crate) fn open(path: &Path, patience: Duration) -> Result<Self, Problem> {
         let path = path::absolute(path)?;
         let open = create(&path, patience)?;
-        Ok(Self::around(Some(path), open, patience))
+        Ok(Self::from_open_file(Some(path), open, patience))
     }
 
     /// Opens the file if it exists.
     pub(crate) fn open_existing(path: &Path, patience: Duration) -> Result<Option<Self>, Problem> {
         let Some(file) = place::look(path)? else { return Ok(None) };
         let open = connect(&file, patience)?;
-        Ok(Some(Self::around(Some(path::absolute(path)?), open, patience)))
+        Ok(Some(Self::from_open_file(Some(path::absolute(path)?), open, patience)))
     }
 
     /// Creates a database in memory.
@@ -56,18 +56,18 @@ impl SqliteFile {
             .map_err(MigrationRefusal::Sqlite)
             .and_then(|connection| set_up(connection, patience))
             .map_err(|stale| problem(stale, patience))?;
-        Ok(Self::around(None, OpenFile { connection, identity: None }, patience))
+        Ok(Self::from_open_file(None, OpenFile { connection, identity: None }, patience))
     }
 
     /// Creates a database from an existing connection.
     #[cfg(test)]
-    pub(crate) fn of_connection(connection: Connection) -> Result<Self, Problem> {
+    pub(crate) fn from_connection(connection: Connection) -> Result<Self, Problem> {
         let connection =
             set_up(connection, Duration::ZERO).map_err(|stale| problem(stale, Duration::ZERO))?;
-        Ok(Self::around(None, OpenFile { connection, identity: None }, Duration::ZERO))
+        Ok(Self::from_open_file(None, OpenFile { connection, identity: None }, Duration::ZERO))
     }
 
-    fn around(path: Option<PathBuf>, open: OpenFile, patience: Duration) -> Self {
+    fn from_open_file(path: Option<PathBuf>, open: OpenFile, patience: Duration) -> Self {
         Self { path, patience, gate: ConnectionGate::default(), open: Lock::new(open) }
     }
 
@@ -145,7 +145,7 @@ struct SqliteSession<'a> {
 }
 
 impl SqliteSession<'_> {
-    fn said(&self, error: &rusqlite::Error) -> Problem {
+    fn problem_of(&self, error: &rusqlite::Error) -> Problem {
         Problem::from_sqlite(error, self.patience)
     }
 }
@@ -164,7 +164,7 @@ impl SqlSession for SqliteSession<'_> {
             .connection
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute(params_from_iter(values)));
-        done.map(|count| count as u64).map_err(|error| self.said(&error))
+        done.map(|count| count as u64).map_err(|error| self.problem_of(&error))
     }
 
     fn execute_later(&mut self, sql: &str, values: &[SqlValue]) -> Result<(), Problem> {
@@ -176,24 +176,25 @@ impl SqlSession for SqliteSession<'_> {
         let marks = vec!["?"; width].join(", ");
         let sql = format!("INSERT INTO {table} ({columns}) VALUES ({marks})");
         // One statement for each row costs no more than one for all: nothing is sent, and it is parsed once.
-        let mut statement = self.connection.prepare_cached(&sql).map_err(|error| self.said(&error))?;
+        let mut statement = self.connection.prepare_cached(&sql).map_err(|error| self.problem_of(&error))?;
         for row in &rows {
-            statement.execute(params_from_iter(row)).map_err(|error| self.said(&error))?;
+            statement.execute(params_from_iter(row)).map_err(|error| self.problem_of(&error))?;
         }
         Ok(())
     }
 
-    fn each(
+    fn for_each(
         &mut self,
         sql: &str,
         values: &[SqlValue],
         take: &mut dyn FnMut(&SqlRow) -> Result<ControlFlow<()>, Problem>,
     ) -> Result<(), Problem> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(|error| self.said(&error))?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(|error| self.problem_of(&error))?;
         let columns = statement.column_count();
-        let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.said(&error))?;
-        while let Some(row) = rows.next().map_err(|error| self.said(&error))? {
-            let read = (0..columns).map(|column| row.get_ref(column).map_err(|error| self.said(&error)));
+        let mut rows = statement.query(params_from_iter(values)).map_err(|error| self.problem_of(&error))?;
+        while let Some(row) = rows.next().map_err(|error| self.problem_of(&error))? {
+            let read =
+                (0..columns).map(|column| row.get_ref(column).map_err(|error| self.problem_of(&error)));
             let row = read.map(|value| value.and_then(value_of)).collect::<Result<_, _>>().map(SqlRow)?;
             if take(&row)?.is_break() {
                 break;
@@ -318,7 +319,7 @@ fn adopt(connection: &mut Connection) -> Result<(), MigrationRefusal> {
         // If the file system has no shared memory, `SQLite` keeps its old journal, which is slower and just as safe.
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     }
-    schema::bring_up(connection, version)
+    schema::migrate_up(connection, version)
 }
 
 fn problem(stale: MigrationRefusal, patience: Duration) -> Problem {

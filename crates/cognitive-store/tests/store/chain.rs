@@ -178,7 +178,7 @@ fn the_records_of_an_owner_make_no_room_for_those_of_another(home: &Home) {
     let found = whole(&store);
     assert_eq!(found.dropped, 300 - bob.len() as u64);
     // The store reports the number, the owner and the time of drops.
-    let dropped = store.dropped().unwrap();
+    let dropped = store.dropped_records().unwrap();
     assert_eq!(dropped.len(), 1);
     assert_eq!((dropped[0].owner.as_str(), dropped[0].kind.as_str()), ("key:bob", "runs"));
     assert_eq!((dropped[0].records.cast_unsigned(), dropped[0].since.len()), (found.dropped, 24));
@@ -214,7 +214,7 @@ fn a_batch_leaves_the_same_chain_as_its_records_one_by_one(home: &Home) {
         batched.record_all(batch).into_iter().for_each(Result::unwrap);
     }
     assert_eq!(batched.heads().unwrap(), alone.heads().unwrap());
-    assert_eq!(batched.dropped().unwrap(), alone.dropped().unwrap());
+    assert_eq!(batched.dropped_records().unwrap(), alone.dropped_records().unwrap());
     assert_eq!(batched.list(&Filter::default()).unwrap(), alone.list(&Filter::default()).unwrap());
     assert!(whole(&batched).dropped > 100 && batched.drop_counts().payloads > 50);
     // The counts of bytes go on from the same values.

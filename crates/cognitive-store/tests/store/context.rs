@@ -38,7 +38,7 @@ fn an_entry_comes_back_as_it_was_also_after_the_store_was_closed() {
         pattern: Some("${session_id}".to_owned()),
     };
     let value = json!({ "b": [1, 2.5, null], "a": "ü\u{0}\u{1b}" });
-    let entry = ContextEntry::new("t", key, value, Ttl::Seconds(60), at(0)).of_module("m");
+    let entry = ContextEntry::new("t", key, value, Ttl::Seconds(60), at(0)).with_module("m");
     Store::open(&path).unwrap().put(&ann(), &entry, at(0)).unwrap();
     let store = Store::open(&path).unwrap();
     assert_eq!(store.get(&ann(), "t", "k", at(59)).unwrap(), Some(entry.clone()));
@@ -132,10 +132,10 @@ fn ctx_022_both_stores_answer_the_same_whatever_is_done(home: &Home) {
     for step in 0..5_000_u64 {
         let owner = &owners[dice.index(3)];
         let kind = ["a", "b"][dice.index(2)];
-        let key = format!("k{}", dice.below(6));
+        let key = format!("k{}", dice.next_below(6));
         let session = bound[dice.index(3)];
-        now += dice.below(3);
-        match dice.below(6) {
+        now += dice.next_below(3);
+        match dice.next_below(6) {
             0..=2 => {
                 let ttl = [0, 5, 20, -1][dice.index(4)];
                 let text = "x".repeat(dice.index(500));
@@ -150,8 +150,8 @@ fn ctx_022_both_stores_answer_the_same_whatever_is_done(home: &Home) {
             _ => assert_eq!(disk.gc(at(now)), memory.gc(at(now)), "step {step}"),
         }
         let filter = ContextFilter {
-            kind: (dice.below(2) == 0).then_some(kind),
-            from: (dice.below(2) == 0).then_some(ContextScope { session, input_hash: None }),
+            kind: (dice.next_below(2) == 0).then_some(kind),
+            from: (dice.next_below(2) == 0).then_some(ContextScope { session, input_hash: None }),
         };
         let listed = ContextStore::list(&*disk, owner, filter, at(now)).unwrap();
         assert_eq!(listed, memory.list(owner, filter, at(now)).unwrap(), "step {step}");

@@ -223,9 +223,9 @@ fn judge(review_queue: &StoredReviewQueue, module: &str, count: usize, seed: u64
     let mut random = SeededRandom::new(seed);
     for _ in 0..count {
         #[expect(clippy::cast_precision_loss, reason = "a hundred")]
-        let confidence = (50 + random.below(50)) as f64 / 100.0;
+        let confidence = (50 + random.next_below(50)) as f64 / 100.0;
         let id = block_on(review_queue.enter(&entry(module, confidence))).unwrap();
-        let word = if random.below(100) < 30 { Verdict::Approve } else { Verdict::Reject };
+        let word = if random.next_below(100) < 30 { Verdict::Approve } else { Verdict::Reject };
         review_queue.decide(&id, &verdict(word)).unwrap();
     }
 }
@@ -235,14 +235,14 @@ on_every_backend! {
 fn what_confidence_is_worth_is_known_once_enough_was_decided_also_by_another_process(home: &Home) {
     let one = queue_in(home);
     judge(&one, "m", 29, 7);
-    assert_eq!(one.calibrated("m", "p/m", 0.8), None, "too few");
+    assert_eq!(one.calibrated_confidence("m", "p/m", 0.8), None, "too few");
     judge(&one, "m", 31, 8);
-    let worth = one.calibrated("m", "p/m", 0.8).unwrap();
+    let worth = one.calibrated_confidence("m", "p/m", 0.8).unwrap();
     assert!(worth < 0.6, "{worth}");
-    assert_eq!(queue_in(home).calibrated("m", "p/m", 0.8), Some(worth), "another connection sees it too");
-    assert_eq!(one.calibrated("m", "p/other", 0.8), None, "what one model is worth says nothing of another");
-    assert_eq!(one.calibrated("n", "p/m", 0.8), None);
-    assert_eq!(one.calibrated("m", "p/m", 0.1), None, "nobody decided on so low a confidence");
+    assert_eq!(queue_in(home).calibrated_confidence("m", "p/m", 0.8), Some(worth), "another connection sees it too");
+    assert_eq!(one.calibrated_confidence("m", "p/other", 0.8), None, "what one model is worth says nothing of another");
+    assert_eq!(one.calibrated_confidence("n", "p/m", 0.8), None);
+    assert_eq!(one.calibrated_confidence("m", "p/m", 0.1), None, "nobody decided on so low a confidence");
     let report = one.calibration(Some("m")).unwrap();
     assert_eq!((report.decisions, report.bins.iter().map(|bin| bin.count).sum::<u64>()), (60, 60));
     assert_eq!(one.calibration(None).unwrap(), report);
@@ -273,7 +273,7 @@ fn a_locked_store_refuses_decisions_and_entries_and_knows_what_it_knew() {
         ReviewLimits::default(),
         true,
     );
-    let known = review_queue.calibrated("m", "p/m", 0.8);
+    let known = review_queue.calibrated_confidence("m", "p/m", 0.8);
     assert!(known.is_some());
     let waiting = block_on(review_queue.enter(&entry("m", 0.4))).unwrap();
     let other = Connection::open(&path).unwrap();
@@ -284,7 +284,7 @@ fn a_locked_store_refuses_decisions_and_entries_and_knows_what_it_knew() {
     };
     assert!(reason.contains("processes locked it"), "{reason}");
     assert!(block_on(review_queue.enter(&entry("m", 0.4))).unwrap_err().contains("processes locked it"));
-    assert_eq!(review_queue.calibrated("m", "p/m", 0.8), known, "nobody waits for that");
+    assert_eq!(review_queue.calibrated_confidence("m", "p/m", 0.8), known, "nobody waits for that");
     other.execute_batch("COMMIT").unwrap();
     assert!(review_queue.decide(&waiting, &verdict(Verdict::Approve)).unwrap().is_new);
 }
@@ -339,7 +339,7 @@ fn of_two_processes_that_decide_at_once_one_wins_and_the_other_is_told(home: &Ho
         let stands = shared.get(&id).unwrap().unwrap().decision.unwrap();
         assert_eq!(said[0], format!("made {}", stands.verdict.word()));
         let told =
-            format!("review {id} was already {} by: `{}`", stands.verdict.past(), stands.verdict.word());
+            format!("review {id} was already {} by: `{}`", stands.verdict.past_participle(), stands.verdict.word());
         assert_eq!(said[1], told);
     }
 }

@@ -15,7 +15,7 @@ use cognitive_store::{
     Anchor, Background, Breach, Filter, Problem, Retention, ReviewLimits, Store, StoreOptions,
     StoredReviewQueue,
 };
-use cognitive_testkit::{PATIENCE, TestPostgres, until};
+use cognitive_testkit::{PATIENCE, TestPostgres, wait_until};
 
 use crate::common::{Home, at, good, server, state};
 use crate::review::{block_on, entry, verdict};
@@ -161,7 +161,7 @@ fn a_server_that_is_silent_or_gone_is_said_in_time_and_nothing_acknowledged_is_l
     // executed.
     let patient = Store::open(Path::new(&address)).unwrap();
     patient.record(&good("after", "m")).unwrap();
-    until("the review queue, which is asked again after a pause", || review_queue.get("1").is_ok());
+    wait_until("the review queue, which is asked again after a pause", || review_queue.get("1").is_ok());
     let traces: Vec<String> =
         patient.list(&Filter::default()).unwrap().into_iter().map(|row| row.trace_id).collect();
     assert!(traces.iter().any(|trace| trace == "before") && traces.iter().any(|trace| trace == "after"));

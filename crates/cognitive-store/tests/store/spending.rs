@@ -43,13 +43,13 @@ fn what_is_reserved_is_taken_until_it_is_settled(home: &Home) {
     let short = cover("c", "ben", 1).unwrap_err();
     assert_eq!((short.budget, short.left), ("per_day", Money::ZERO));
     store.settle("a", cents(5)).unwrap();
-    assert_eq!(store.counted(DAY, "ann", at(0)).unwrap(), (cents(55), cents(15)));
+    assert_eq!(store.counted_spending(DAY, "ann", at(0)).unwrap(), (cents(55), cents(15)));
     let short = cover("d", "ann", 46).unwrap_err();
     assert_eq!((short.budget, short.left), ("per_day", cents(45)));
     assert_eq!(cover("d", "ann", 45).unwrap(), ());
     let short = cover("e", "ann", 1).unwrap_err();
     assert_eq!(short.budget, "per_day");
-    assert_eq!(store.counted(DAY + 1, "ann", at(0)).unwrap(), (Money::ZERO, Money::ZERO), "another day");
+    assert_eq!(store.counted_spending(DAY + 1, "ann", at(0)).unwrap(), (Money::ZERO, Money::ZERO), "another day");
 }
 }
 
@@ -62,11 +62,11 @@ fn a_run_takes_the_place_of_its_own_entry_and_one_that_died_keeps_what_it_may_ha
     assert_eq!(cover(90, 0, 0), Ok(()));
     assert_eq!(cover(95, 30, 10), Ok(()), "its own reservation is no reason to refuse it");
     assert!(cover(101, 30, 10).is_err());
-    assert_eq!(store.counted(DAY, "", at(59)).unwrap().0, cents(95));
+    assert_eq!(store.counted_spending(DAY, "", at(59)).unwrap().0, cents(95));
     // The run never reported again.
-    assert_eq!(store.counted(DAY, "", at(60)).unwrap().0, cents(30));
+    assert_eq!(store.counted_spending(DAY, "", at(60)).unwrap().0, cents(30));
     store.settle("nobody", cents(5)).unwrap();
-    assert_eq!(store.counted(DAY, "", at(60)).unwrap().0, cents(30));
+    assert_eq!(store.counted_spending(DAY, "", at(60)).unwrap().0, cents(30));
 }
 }
 
@@ -78,7 +78,7 @@ fn days_that_are_long_over_go(home: &Home) {
     for day in [DAY, DAY + 31, DAY + 32] {
         store.cover(&on(day), &budget, at(0)).unwrap().unwrap();
     }
-    let left = |day| store.counted(day, "", at(0)).unwrap().0;
+    let left = |day| store.counted_spending(day, "", at(0)).unwrap().0;
     assert_eq!([left(DAY), left(DAY + 31), left(DAY + 32)], [Money::ZERO, cents(7), cents(7)]);
 }
 }
@@ -94,7 +94,7 @@ fn processes_that_spend_at_once_never_take_the_same_room(home: &Home) {
     helpers.iter_mut().for_each(crate::child::Helper::go);
     let covered: usize = helpers.iter_mut().map(|helper| helper.rest().len()).sum();
     assert_eq!(covered, 100, "each of a hundred cents once");
-    let counted = Store::open(path).unwrap().counted(DAY, "", at(0)).unwrap();
+    let counted = Store::open(path).unwrap().counted_spending(DAY, "", at(0)).unwrap();
     assert_eq!(counted.0, cents(100));
 }
 }
@@ -111,7 +111,7 @@ fn a_process_that_is_killed_has_put_down_what_it_was_told_it_may_spend(home: &Ho
     }
     told.extend(helper.kill());
     let told = told.iter().filter(|line| *line != "ready").count() as u64;
-    let counted = Store::open(path).unwrap().counted(DAY, "", at(0)).unwrap().0;
+    let counted = Store::open(path).unwrap().counted_spending(DAY, "", at(0)).unwrap().0;
     assert!(counted >= cents(told), "{counted} of {told} cents");
 }
 }

@@ -57,7 +57,7 @@ struct CaseFile {
 }
 
 /// Parses the cases of one of our own group files.
-pub(super) fn of_group(document: Value) -> Result<Vec<Vector>, String> {
+pub(super) fn group_vectors(document: Value) -> Result<Vec<Vector>, String> {
     let file: GroupFile = serde_json::from_value(document).map_err(|error| error.to_string())?;
     let group = file.group;
     file.cases

@@ -189,7 +189,7 @@ fn read(directory: &Path, file: &str) -> Result<VectorFile, String> {
     })?;
     let document = json::parse(&text).map_err(|error| format!("not JSON: {}", error.message))?;
     if document.get("cases").is_some() {
-        return case::of_group(document).map(VectorFile::Group);
+        return case::group_vectors(document).map(VectorFile::Group);
     }
     if document.get("$test").is_some() {
         return official::case(file, &document).map(|case| VectorFile::Official(Box::new(case)));

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::case::{Strength, Vector, check_level};
-use super::ops::{Arguments, Outcome, VectorStop, broken};
+use super::ops::{Arguments, Outcome, VectorStop, broken_vector};
 
 /// The operation that judges an envelope or a stream chunk.
 pub(super) const ENVELOPE: &str = "official_envelope";
@@ -113,8 +113,9 @@ fn picture_contract() -> Result<Contract, VectorStop> {
         "$defs": { "MediaInput": media_input() },
     });
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), schema)]);
-    Contract::compile(&files, &Layout::default())
-        .map_err(|problems| broken(format!("the schema of media input does not compile: {problems:?}")))
+    Contract::compile(&files, &Layout::default()).map_err(|problems| {
+        broken_vector(format!("the schema of media input does not compile: {problems:?}"))
+    })
 }
 
 /// A media item as printed in v2.5: a kind, and the members that this kind requires.

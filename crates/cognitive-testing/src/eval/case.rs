@@ -35,7 +35,7 @@ pub fn parse(text: &str) -> Result<Vec<LabelledCase>, String> {
         }
         let number = index + 1;
         let at = |why: String| format!("line {number}: {why}");
-        let case = one(line, number).map_err(at)?;
+        let case = parse_case(line, number).map_err(at)?;
         if !ids.insert(case.id.clone()) {
             return Err(at(format!("duplicate case id: `{}`", case.id)));
         }
@@ -47,7 +47,7 @@ pub fn parse(text: &str) -> Result<Vec<LabelledCase>, String> {
     if cases.is_empty() { Err("the file has no cases".to_owned()) } else { Ok(cases) }
 }
 
-fn one(line: &str, number: usize) -> Result<LabelledCase, String> {
+fn parse_case(line: &str, number: usize) -> Result<LabelledCase, String> {
     let value = json::parse(line).map_err(|error| format!("not JSON: {}", error.message))?;
     if let Some(twice) = index(line).repeated.first() {
         return Err(format!("duplicate member: `{twice}`"));

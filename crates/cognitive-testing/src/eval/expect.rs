@@ -7,7 +7,7 @@ use super::report::{FieldOutcome, ListPosition};
 use crate::expect::difference::Differences;
 use crate::expect::expectation::{Expectation, ExpectationUse, ExpectedMember};
 use crate::expect::place::View;
-use crate::expect::value::shown;
+use crate::expect::value::value_text;
 
 /// The complete expectation for one answer.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl LabelExpectation {
 
     /// Returns the expectation as written.
     #[must_use]
-    pub fn written(&self) -> &Value {
+    pub fn source(&self) -> &Value {
         &self.written
     }
 
@@ -47,7 +47,7 @@ fn outcome(member: &ExpectedMember, view: View<'_>, input: &Value) -> FieldOutco
     member.compare(view, &mut found);
     let place = member.places(view).into_iter().next();
     let at = place.as_ref().map(|place| place.at.clone()).unwrap_or_default();
-    let there = place.and_then(|place| place.value).map_or_else(|| "nothing".to_owned(), shown);
+    let there = place.and_then(|place| place.value).map_or_else(|| "nothing".to_owned(), value_text);
     let broken = found.into_vec().into_iter().next();
     // A difference inside a value includes its path.
     let expected = |path: &str, words: String| if path == at { words } else { format!("{path}: {words}") };

@@ -58,7 +58,7 @@ impl SpendingLedger for TotalLimit {
         self.outer.as_ref().map_or(Ok(()), |outer| outer.ledger.settle(id, spent))
     }
 
-    fn counted(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
+    fn counted_spending(&self, _: u64, _: &str, _: SystemTime) -> Result<(Money, Money), String> {
         let sum: Money = self.runs.lock().values().copied().sum();
         Ok((sum, sum))
     }

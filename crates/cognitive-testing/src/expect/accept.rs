@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::difference::Differences;
-use super::expectation::{Expectation, ExpectationUse, is_whole, others};
+use super::expectation::{Expectation, ExpectationUse, is_whole, other_members};
 use super::pattern::{ExpectedValue, OtherMembers, are_rules, is_note};
 use super::place::{FoundPlace, View, item, member};
 
@@ -40,7 +40,7 @@ pub(crate) fn accept(
         return Err(format!("the run fails with {code} ({message}) {before}"));
     }
     match expected {
-        Some(members) if fails == failure_expected => renewed(members, answer),
+        Some(members) if fails == failure_expected => renew_expectation(members, answer),
         _ => Ok(fresh(expected, answer)),
     }
 }
@@ -71,7 +71,7 @@ fn fresh(before: Option<&Map<String, Value>>, answer: &Value) -> Value {
 }
 
 /// Returns the expectation with the values of the answer.
-fn renewed(members: &Map<String, Value>, answer: &Value) -> Result<Value, String> {
+fn renew_expectation(members: &Map<String, Value>, answer: &Value) -> Result<Value, String> {
     let whole = is_whole(members);
     let mut renewed = members.clone();
     for (name, written) in members {
@@ -97,7 +97,7 @@ fn renewed(members: &Map<String, Value>, answer: &Value) -> Result<Value, String
             let first = found.into_vec().into_iter().next();
             first.map_or_else(String::new, |first| by_hand(&first.path, &first.rule))
         })?;
-        let value = renew(written, place.value, others(name, whole), &place.at)?;
+        let value = renew(written, place.value, other_members(name, whole), &place.at)?;
         renewed.insert(name.clone(), value.unwrap_or_else(|| json!({ "$absent": true })));
     }
     Ok(Value::Object(renewed))

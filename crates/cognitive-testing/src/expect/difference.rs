@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::value::{pair, shown};
+use super::value::{pair, value_text};
 
 /// The most differences that are reported. A longer list would not be read.
 const MAX_DIFFERENCES: usize = 50;
@@ -36,19 +36,19 @@ impl Differences {
     }
 
     /// Adds a place that breaks a rule.
-    pub(crate) fn broken(
+    pub(crate) fn add_broken(
         &mut self,
         path: &str,
         rule: &str,
         expected: impl Into<String>,
         got: Option<&Value>,
     ) {
-        let got = got.map_or_else(|| "nothing".to_owned(), shown);
-        self.worded(path, rule, expected, got);
+        let got = got.map_or_else(|| "nothing".to_owned(), value_text);
+        self.add_described(path, rule, expected, got);
     }
 
     /// Adds a place that breaks a rule, with a description instead of the value.
-    pub(crate) fn worded(
+    pub(crate) fn add_described(
         &mut self,
         path: &str,
         rule: &str,

@@ -167,7 +167,7 @@ mod tests {
 
     fn judged(text: &str) -> (bool, bool) {
         let value: Value = serde_json::from_str(text).unwrap();
-        let section = Section::alone(&expectation_schema()).unwrap();
+        let section = Section::standalone(&expectation_schema()).unwrap();
         (Expectation::parse(&value, ExpectationUse::Golden).is_ok(), section.accepts(&value))
     }
 
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn every_bundled_expectation_and_labelled_case_fits() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-        let section = Section::alone(&expectation_schema()).unwrap();
+        let section = Section::standalone(&expectation_schema()).unwrap();
         let mut count = 0;
         for module in std::fs::read_dir(format!("{root}/modules")).unwrap() {
             for file in std::fs::read_dir(module.unwrap().path().join("tests")).into_iter().flatten() {
@@ -230,7 +230,7 @@ mod tests {
             }
         }
         assert!(count > 40, "{count}");
-        let section = Section::alone(&labelled_case_schema()).unwrap();
+        let section = Section::standalone(&labelled_case_schema()).unwrap();
         for file in std::fs::read_dir(format!("{root}/eval")).unwrap() {
             let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
             for line in text.lines() {

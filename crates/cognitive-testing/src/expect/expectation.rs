@@ -17,7 +17,7 @@ use super::named_rules;
 use super::pattern::{ExpectedValue, OtherMembers, is_note};
 use super::place::{FoundPlace, View, first_word, is_envelope_member, member};
 use super::schema_check::{RULE, SchemaCheck};
-use super::value::shown;
+use super::value::value_text;
 use super::value_rule::{RULE_NAMES, RuleTest, ValueRule, occurs};
 
 /// The kind of judged object. It decides only where a name is looked up and how unmentioned members are
@@ -74,7 +74,7 @@ pub(super) struct PlaceCheck {
 pub(super) enum ExpectedPlace {
     /// A path from the envelope or from the payload.
     Path(String),
-    /// A member of the payload, of `meta`, or a path; see [`View::named`].
+    /// A member of the payload, of `meta`, or a path; see [`View::find_named`].
     Named(String),
     /// The payload itself.
     Payload,
@@ -127,7 +127,7 @@ impl ExpectedMember {
             match check {
                 MemberCheck::Place(check) => check.compare(view, found),
                 MemberCheck::Field(rule) => rule.compare(view, found),
-                MemberCheck::Somewhere { name, words } => somewhere(name, words, view, found),
+                MemberCheck::Somewhere { name, words } => check_anywhere(name, words, view, found),
             }
         }
     }
@@ -157,7 +157,7 @@ impl ExpectedMember {
 
 impl PlaceCheck {
     /// A rule in its older spelling.
-    pub(super) fn spelled(place: ExpectedPlace, spelled: &str, test: RuleTest) -> Self {
+    pub(super) fn from_old_spelling(place: ExpectedPlace, spelled: &str, test: RuleTest) -> Self {
         let rule = ValueRule { name: spelled.to_owned(), test };
         Self { place, pattern: ExpectedValue::rule(rule), spelled: Some(spelled.to_owned()) }
     }
@@ -180,7 +180,7 @@ impl ExpectedPlace {
     fn find<'a>(&self, view: View<'a>) -> Vec<FoundPlace<'a>> {
         match self {
             Self::Path(path) => view.find_all(path),
-            Self::Named(name) => view.named(name),
+            Self::Named(name) => view.find_named(name),
             Self::Payload => vec![view.payload()],
             Self::InPayload(path) => vec![view.find_in_payload(path)],
             Self::Member(name) => vec![FoundPlace { at: member("", name), value: view.envelope.get(name) }],
@@ -217,7 +217,7 @@ pub(super) fn envelope_member(
         _ if name.starts_with(['_', '$']) => return Err(no_such_member(name)),
         _ => {}
     }
-    let mut pattern = ExpectedValue::parse(value, others(name, whole), name)?;
+    let mut pattern = ExpectedValue::parse(value, other_members(name, whole), name)?;
     if name == "meta" && used == ExpectationUse::Golden {
         pattern = pattern.without_plain(&OF_THE_RUN);
     }
@@ -242,7 +242,7 @@ pub(super) fn envelope_member(
 }
 
 /// Members of the envelope may contain unmentioned members; members of the payload may not.
-pub(crate) fn others(name: &str, whole: bool) -> OtherMembers {
+pub(crate) fn other_members(name: &str, whole: bool) -> OtherMembers {
     if whole || is_envelope_member(name) { OtherMembers::Allowed } else { OtherMembers::Refused }
 }
 
@@ -296,16 +296,16 @@ fn vector_member(name: &str, value: &Value) -> Result<MemberCheck, String> {
 }
 
 /// Checks that each text occurs at one of several places.
-fn somewhere(name: &str, words: &[String], view: View<'_>, found: &mut Differences) {
-    let places = view.named(name);
+fn check_anywhere(name: &str, words: &[String], view: View<'_>, found: &mut Differences) {
+    let places = view.find_named(name);
     let has = |place: &FoundPlace<'_>, word: &str| place.value.is_some_and(|value| occurs(word, value));
     for word in words.iter().filter(|word| !places.iter().any(|place| has(place, word))) {
-        let expected = format!("a text with {}", shown(&Value::from(word.as_str())));
+        let expected = format!("a text with {}", value_text(&Value::from(word.as_str())));
         match places.as_slice() {
-            [place] => found.broken(&place.at, "_contains", expected, place.value),
+            [place] => found.add_broken(&place.at, "_contains", expected, place.value),
             _ => {
                 let texts: Vec<Value> = places.iter().filter_map(|place| place.value.cloned()).collect();
-                found.broken(name, "_contains", expected, Some(&Value::Array(texts)));
+                found.add_broken(name, "_contains", expected, Some(&Value::Array(texts)));
             }
         }
     }

@@ -39,12 +39,12 @@ impl FieldRule {
             pattern: ExpectedValue::Scalar(argument.clone()),
             spelled: Some(at.clone()),
         };
-        let about = about.map(|(field, test)| PlaceCheck::spelled(named(field), &at, test));
+        let about = about.map(|(field, test)| PlaceCheck::from_old_spelling(named(field), &at, test));
         Ok(Some(Self { written: name.to_owned(), whole, about }))
     }
 
     /// Returns the name as written.
-    pub(super) fn written(&self) -> &str {
+    pub(super) fn source(&self) -> &str {
         &self.written
     }
 
@@ -59,7 +59,7 @@ impl FieldRule {
 
     /// Records where an answer breaks the rule.
     pub(super) fn compare(&self, view: View<'_>, found: &mut Differences) {
-        let nothing = view.named(&self.written).iter().all(|place| place.value.is_none());
+        let nothing = view.find_named(&self.written).iter().all(|place| place.value.is_none());
         match &self.about {
             Some(about) if nothing => about.compare(view, found),
             _ => self.whole.compare(view, found),

@@ -76,19 +76,19 @@ fn named_by(check: &MemberCheck, name: &str, value: &Value, places: &mut Vec<Nam
     match check {
         MemberCheck::Place(check) => {
             let Some(ways) = ways(&check.place) else { return };
-            let (at, is_key) = written_at(check, at, value);
-            below(&check.pattern, NamedPlace { pointer: at, is_key, ways, text: None }, places);
+            let (at, is_key) = find_place(check, at, value);
+            collect_places(&check.pattern, NamedPlace { pointer: at, is_key, ways, text: None }, places);
         }
         MemberCheck::Field(rule) => {
-            let ways = rule.names().flat_map(named).collect();
-            let at = pointer(&at, rule.written());
+            let ways = rule.names().flat_map(named_paths).collect();
+            let at = pointer(&at, rule.source());
             places.push(NamedPlace { pointer: at, is_key: true, ways, text: None });
         }
         MemberCheck::Somewhere { name, .. } => {
             places.push(NamedPlace {
                 pointer: pointer(&at, name),
                 is_key: true,
-                ways: named(name),
+                ways: named_paths(name),
                 text: None,
             });
         }
@@ -96,7 +96,7 @@ fn named_by(check: &MemberCheck, name: &str, value: &Value, places: &mut Vec<Nam
 }
 
 /// Returns where the name of a place was written: in the member itself, or within `_validate` or `$validate`.
-fn written_at(check: &PlaceCheck, member: String, value: &Value) -> (String, bool) {
+fn find_place(check: &PlaceCheck, member: String, value: &Value) -> (String, bool) {
     let Some(rule) = check.spelled.as_ref().and_then(|spelled| spelled.strip_prefix("_validate.")) else {
         return match &check.place {
             ExpectedPlace::Path(path) if member == "/$validate" => (pointer(&member, path), true),
@@ -115,7 +115,7 @@ fn written_at(check: &PlaceCheck, member: String, value: &Value) -> (String, boo
 }
 
 /// Collects the place and everything below it, outermost first.
-fn below(pattern: &ExpectedValue, place: NamedPlace, places: &mut Vec<NamedPlace>) {
+fn collect_places(pattern: &ExpectedValue, place: NamedPlace, places: &mut Vec<NamedPlace>) {
     let step = |step: PathStep| -> Vec<Vec<PathStep>> {
         place.ways.iter().map(|way| way.iter().cloned().chain([step.clone()]).collect()).collect()
     };
@@ -153,7 +153,7 @@ fn below(pattern: &ExpectedValue, place: NamedPlace, places: &mut Vec<NamedPlace
     }
     places.push(NamedPlace { text, ..place });
     for (pattern, pointer, ways) in inner {
-        below(pattern, NamedPlace { pointer, is_key, ways, text: None }, places);
+        collect_places(pattern, NamedPlace { pointer, is_key, ways, text: None }, places);
     }
 }
 
@@ -161,7 +161,7 @@ fn below(pattern: &ExpectedValue, place: NamedPlace, places: &mut Vec<NamedPlace
 fn ways(place: &ExpectedPlace) -> Option<Vec<Vec<PathStep>>> {
     Some(match place {
         ExpectedPlace::Path(path) => by_path(path),
-        ExpectedPlace::Named(name) => named(name),
+        ExpectedPlace::Named(name) => named_paths(name),
         ExpectedPlace::InPayload(path) => steps(&words(path), true),
         ExpectedPlace::Member(name) | ExpectedPlace::Result(name) => {
             vec![vec![PathStep::Member(name.clone())]]
@@ -170,8 +170,8 @@ fn ways(place: &ExpectedPlace) -> Option<Vec<Vec<PathStep>>> {
     })
 }
 
-/// The paths that [`View::named`](super::place::View::named) may follow.
-fn named(name: &str) -> Vec<Vec<PathStep>> {
+/// The paths that [`View::named_paths`](super::place::View::named_paths) may follow.
+fn named_paths(name: &str) -> Vec<Vec<PathStep>> {
     let own = vec![PathStep::Member("data".to_owned()), PathStep::Member(name.to_owned())];
     let mut ways = if META_NAMES.contains(&name) { by_path(&format!("meta.{name}")) } else { by_path(name) };
     if !ways.contains(&own) {

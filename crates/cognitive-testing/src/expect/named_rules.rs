@@ -41,12 +41,14 @@ pub(super) fn parse_contains(argument: &Value) -> Result<Vec<MemberCheck>, Strin
 
 fn parse(name: &str, argument: &Value) -> Result<Vec<MemberCheck>, String> {
     let at = format!("_validate.{name}");
-    let check = |place: ExpectedPlace, test| vec![PlaceCheck::spelled(place, &at, test).into()];
+    let check = |place: ExpectedPlace, test| vec![PlaceCheck::from_old_spelling(place, &at, test).into()];
     let meta = |name: &str| ExpectedPlace::Path(format!("meta.{name}"));
     Ok(match name {
         "required" => {
             let names = texts(argument, &at)?.into_iter();
-            let place = |name| PlaceCheck::spelled(ExpectedPlace::Named(name), &at, RuleTest::Present).into();
+            let place = |name| {
+                PlaceCheck::from_old_spelling(ExpectedPlace::Named(name), &at, RuleTest::Present).into()
+            };
             names.map(place).collect()
         }
         "confidence_min" => check(meta("confidence"), RuleTest::Min(confidence(argument, &at)?)),

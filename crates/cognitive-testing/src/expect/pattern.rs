@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::difference::Differences;
 use super::place::{item, member};
-use super::value::{same, shown};
+use super::value::{deep_equal, value_text};
 use super::value_rule::ValueRule;
 
 /// Members that explain an expectation and are not compared.
@@ -105,13 +105,13 @@ impl ExpectedValue {
     pub(crate) fn compare(&self, actual: Option<&Value>, at: &str, found: &mut Differences) {
         match (self, actual) {
             (Self::Rules(rules), actual) => rules.iter().for_each(|rule| rule.compare(actual, at, found)),
-            (_, None) => found.worded(at, "equals", self.words(), "nothing"),
+            (_, None) => found.add_described(at, "equals", self.words(), "nothing"),
             (Self::Object(members, others), Some(Value::Object(actual))) => {
                 compare_members(members, *others, actual, at, found);
             }
             (Self::List(patterns), Some(Value::Array(items))) => compare_items(patterns, items, at, found),
             (Self::Object(..) | Self::List(_), Some(actual)) => {
-                found.broken(at, "equals", self.words(), Some(actual));
+                found.add_broken(at, "equals", self.words(), Some(actual));
             }
             (Self::Scalar(expected), Some(actual)) => {
                 if !same_scalar(expected, actual, at) {
@@ -130,7 +130,7 @@ impl ExpectedValue {
                 format!("an object with {}", names.join(", "))
             }
             Self::List(items) => format!("a list of {}", items.len()),
-            Self::Scalar(value) => shown(value),
+            Self::Scalar(value) => value_text(value),
             Self::Rules(rules) => rules.iter().map(ValueRule::words).collect::<Vec<_>>().join(", and "),
         }
     }
@@ -153,7 +153,7 @@ pub(crate) fn are_rules(members: &Map<String, Value>) -> bool {
 fn same_scalar(expected: &Value, actual: &Value, at: &str) -> bool {
     match (expected.as_str(), actual.as_str()) {
         (Some(expected), Some(actual)) if at == "error.code" => canonical(actual) == canonical(expected),
-        _ => same(expected, actual),
+        _ => deep_equal(expected, actual),
     }
 }
 
@@ -170,7 +170,7 @@ fn compare_members(
     if others == OtherMembers::Refused {
         let more = actual.iter().filter(|(name, _)| !members.iter().any(|(known, _)| known == *name));
         for (name, value) in more {
-            found.broken(&member(at, name), "equals", "nothing", Some(value));
+            found.add_broken(&member(at, name), "equals", "nothing", Some(value));
         }
     }
 }
@@ -179,7 +179,7 @@ fn compare_members(
 /// one.
 fn compare_items(patterns: &[ExpectedValue], items: &[Value], at: &str, found: &mut Differences) {
     if patterns.len() != items.len() {
-        found.worded(
+        found.add_described(
             at,
             "equals",
             format!("a list of {}", patterns.len()),

@@ -49,7 +49,7 @@ impl<'a> View<'a> {
     /// Returns the places of a name in a rule. A payload member with that name comes first, even if the name
     /// contains a dot. Otherwise the name is a path; `confidence`, `risk` and `explain` are looked up in
     /// `meta`. Documents from before the split of `data` and `meta` use these names alone (TEST-002).
-    pub(crate) fn named(self, name: &str) -> Vec<FoundPlace<'a>> {
+    pub(crate) fn find_named(self, name: &str) -> Vec<FoundPlace<'a>> {
         let payload = self.payload();
         let own = payload.value.and_then(|payload| payload.get(name));
         if own.is_some() {
@@ -83,7 +83,7 @@ pub(crate) fn is_envelope_member(name: &str) -> bool {
 }
 
 /// Follows the JSON pointer of a violation from the judged value.
-pub(crate) fn below<'a>(at: &str, value: &'a Value, pointer: &str) -> FoundPlace<'a> {
+pub(crate) fn at_pointer<'a>(at: &str, value: &'a Value, pointer: &str) -> FoundPlace<'a> {
     let start = FoundPlace { at: at.to_owned(), value: Some(value) };
     walk(start.clone(), &words(pointer)).into_iter().next().unwrap_or(start)
 }

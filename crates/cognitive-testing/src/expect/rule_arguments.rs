@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::pattern::{ExpectedValue, OtherMembers};
 use super::place::member;
 use super::schema_check::SchemaCheck;
-use super::value_rule::{JsonType, RULE_NAMES, RuleTest, ValueRule, folded};
+use super::value_rule::{JsonType, RULE_NAMES, RuleTest, ValueRule, fold_text};
 
 impl ValueRule {
     /// Returns whether a rule with this name exists.
@@ -51,12 +51,12 @@ impl ValueRule {
             "$min" => RuleTest::Min(number()?),
             "$max" => RuleTest::Max(number()?),
             "$range" => range(argument).ok_or_else(|| wrong("two numbers, the smaller one first"))?,
-            "$text" => RuleTest::Text(folded(argument.as_str().ok_or_else(|| wrong("a text"))?)),
+            "$text" => RuleTest::Text(fold_text(argument.as_str().ok_or_else(|| wrong("a text"))?)),
             "$regex" => RuleTest::Regex(expression(argument, &at)?),
             "$contains" => RuleTest::Contains(
                 groups(argument).ok_or_else(|| wrong("a list of texts, or of lists of texts"))?,
             ),
-            "$lacks" => RuleTest::Lacks(texts(argument, &at)?.iter().map(|text| folded(text)).collect()),
+            "$lacks" => RuleTest::Lacks(texts(argument, &at)?.iter().map(|text| fold_text(text)).collect()),
             "$len" => RuleTest::Len(length()?),
             "$minlen" => RuleTest::MinLen(length()?),
             "$maxlen" => RuleTest::MaxLen(length()?),
@@ -69,14 +69,14 @@ impl ValueRule {
             "$json_contains" => RuleTest::JsonContains(texts(argument, &at)?),
             "$json_lacks" => RuleTest::JsonLacks(texts(argument, &at)?),
             "$code" => RuleTest::Code(texts(argument, &at)?),
-            _ => return Err(unknown(name, parent)),
+            _ => return Err(unknown_rule(name, parent)),
         };
         Ok(Self { name: name.to_owned(), test })
     }
 }
 
 /// The error message for an unknown rule.
-pub(super) fn unknown(name: &str, parent: &str) -> String {
+pub(super) fn unknown_rule(name: &str, parent: &str) -> String {
     let names = RULE_NAMES.join(", ");
     format!("`{parent}`: unknown rule: `{name}`; there are {names}. `$exact` expects a member of this name")
 }
@@ -105,7 +105,7 @@ fn range(argument: &Value) -> Option<RuleTest> {
 }
 
 fn groups(argument: &Value) -> Option<Vec<Vec<String>>> {
-    let text = |value: &Value| value.as_str().map(folded).filter(|text| !text.is_empty());
+    let text = |value: &Value| value.as_str().map(fold_text).filter(|text| !text.is_empty());
     let group = |value: &Value| match value {
         Value::Array(texts) if !texts.is_empty() => texts.iter().map(text).collect::<Option<Vec<_>>>(),
         other => text(other).map(|text| vec![text]),

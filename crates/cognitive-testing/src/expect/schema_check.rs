@@ -6,7 +6,7 @@ use cognitive_schema::{Contract, Layout, SCHEMA_FILE, SchemaFiles};
 use serde_json::{Map, Value, json};
 
 use super::difference::Differences;
-use super::place::{below, member};
+use super::place::{at_pointer, member};
 
 /// The rule name for differences from a schema.
 pub(crate) const RULE: &str = "$validate";
@@ -86,22 +86,22 @@ impl SchemaCheck {
     /// Records where a value breaks the schema; `None` is a missing value.
     pub(crate) fn compare(&self, value: Option<&Value>, at: &str, found: &mut Differences) {
         let Some(value) = value else {
-            found.broken(at, RULE, "a value that fits the schema", None);
+            found.add_broken(at, RULE, "a value that fits the schema", None);
             return;
         };
         let section = self.contract.data();
-        if section.accepts(value) || respelled(at, value).iter().any(|other| section.accepts(other)) {
+        if section.accepts(value) || spellings(at, value).iter().any(|other| section.accepts(other)) {
             return;
         }
         for violation in section.violations(value) {
-            let place = below(at, value, &violation.path);
-            found.broken(&place.at, RULE, violation.message, place.value);
+            let place = at_pointer(at, value, &violation.path);
+            found.add_broken(&place.at, RULE, violation.message, place.value);
         }
     }
 }
 
 /// Returns an error with its code in every spelling: `PARSE_ERROR` and `E1000` are the same code.
-fn respelled(at: &str, value: &Value) -> Vec<Value> {
+fn spellings(at: &str, value: &Value) -> Vec<Value> {
     let code = match at {
         "error" => value.get("code"),
         "error.code" => Some(value),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::ser::Formatter;
 use serde_json::{Serializer, Value};
 
-pub(crate) use cognitive_contract::json_cmp::same;
+pub(crate) use cognitive_contract::json_cmp::deep_equal;
 
 /// The most characters of a value that are shown.
 const MAX_SHOWN: usize = 160;
@@ -16,8 +16,8 @@ const MAX_SHOWN: usize = 160;
 const BEFORE: usize = 40;
 
 /// Formats the start of a value, for a message.
-pub(crate) fn shown(value: &Value) -> String {
-    start(&text::written_out(&value.to_string()), MAX_SHOWN)
+pub(crate) fn value_text(value: &Value) -> String {
+    start(&text::escape_controls(&value.to_string()), MAX_SHOWN)
 }
 
 /// The start of a text, with an ellipsis if it was cut.
@@ -27,7 +27,7 @@ fn start(whole: &str, length: usize) -> String {
 
 /// Returns whether a list contains a value.
 pub(crate) fn is_one_of(values: &[Value], value: &Value) -> bool {
-    values.iter().any(|each| same(each, value))
+    values.iter().any(|each| deep_equal(each, value))
 }
 
 /// Returns whether two lists contain the same items. Duplicates count once.
@@ -52,7 +52,7 @@ pub(crate) fn pair(expected: &Value, got: &Value) -> (String, String) {
             let start = first_difference(expected, got).saturating_sub(BEFORE);
             (window(expected, start), window(got, start))
         }
-        _ => (shown(expected), shown(got)),
+        _ => (value_text(expected), value_text(got)),
     }
 }
 
@@ -64,7 +64,7 @@ fn first_difference(left: &str, right: &str) -> usize {
 fn window(whole: &str, start: usize) -> String {
     let start = if text::fits(whole, MAX_SHOWN) { 0 } else { start };
     let part: String = whole.chars().skip(start).take(MAX_SHOWN).collect();
-    let quoted = text::written_out(&Value::from(part.as_str()).to_string()).into_owned();
+    let quoted = text::escape_controls(&Value::from(part.as_str()).to_string()).into_owned();
     let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(&quoted);
     let before = if start > 0 { "…" } else { "" };
     let after = if whole.chars().nth(start + MAX_SHOWN).is_some() { "…" } else { "" };
@@ -119,13 +119,13 @@ mod tests {
 
     #[test]
     fn a_terminal_has_nothing_to_obey() {
-        assert!(!shown(&json!("\u{7f}\u{9b}x\n")).contains(char::is_control));
-        assert_eq!(shown(&json!(["é"])), "[\"é\"]");
+        assert!(!value_text(&json!("\u{7f}\u{9b}x\n")).contains(char::is_control));
+        assert_eq!(value_text(&json!(["é"])), "[\"é\"]");
     }
 
     #[test]
     fn texts_have_spaces_and_messages_are_short() {
         assert_eq!(json_text(&json!({ "a": [1, "é"], "b": {} })), r#"{"a": [1, "é"], "b": {}}"#);
-        assert_eq!(shown(&json!("x".repeat(500))).chars().count(), MAX_SHOWN + 1);
+        assert_eq!(value_text(&json!("x".repeat(500))).chars().count(), MAX_SHOWN + 1);
     }
 }

@@ -10,7 +10,7 @@ use super::difference::Differences;
 use super::pattern::ExpectedValue;
 use super::place::item;
 use super::schema_check::SchemaCheck;
-use super::value::{is_one_of, json_text, same, same_set, shown, texts_in};
+use super::value::{deep_equal, is_one_of, json_text, same_set, texts_in, value_text};
 
 /// All rule names, as spelled in files.
 pub const RULE_NAMES: [&str; 28] = [
@@ -123,32 +123,37 @@ impl ValueRule {
             (RuleTest::NoneOf(patterns), Some(Value::Array(items))) => {
                 let refused = |each: &Value| patterns.iter().any(|pattern| pattern.matches(each));
                 for (index, each) in items.iter().enumerate().filter(|(_, each)| refused(each)) {
-                    found.broken(&item(at, index), &self.name, self.words(), Some(each));
+                    found.add_broken(&item(at, index), &self.name, self.words(), Some(each));
                 }
             }
             (RuleTest::Occur(words), _) => {
                 for word in words.iter().filter(|word| !actual.is_some_and(|value| occurs(word, value))) {
-                    found.broken(at, &self.name, format!("a text with {}", quoted(word)), actual);
+                    found.add_broken(at, &self.name, format!("a text with {}", quote_word(word)), actual);
                 }
             }
             (RuleTest::OccurNot(words), Some(value)) => {
                 for word in words.iter().filter(|word| occurs(word, value)) {
-                    found.worded(at, &self.name, format!("no {}", quoted(word)), quoted(word));
+                    found.add_described(at, &self.name, format!("no {}", quote_word(word)), quote_word(word));
                 }
             }
             (_, actual) if self.test.holds(actual) => {}
             (RuleTest::TextsLength(_), Some(value)) => {
-                found.worded(at, &self.name, self.words(), format!("{} characters", texts_length(value)));
+                found.add_described(
+                    at,
+                    &self.name,
+                    self.words(),
+                    format!("{} characters", texts_length(value)),
+                );
             }
-            _ => found.broken(at, &self.name, self.words(), actual),
+            _ => found.add_broken(at, &self.name, self.words(), actual),
         }
     }
 
     /// Describes the requirement in words.
     pub(crate) fn words(&self) -> String {
-        let list = |values: &[Value]| values.iter().map(shown).collect::<Vec<_>>().join(", ");
+        let list = |values: &[Value]| values.iter().map(value_text).collect::<Vec<_>>().join(", ");
         match &self.test {
-            RuleTest::Exact(value) => format!("exactly {}", shown(value)),
+            RuleTest::Exact(value) => format!("exactly {}", value_text(value)),
             RuleTest::Part(pattern) => pattern.words(),
             RuleTest::In(values) => format!("one of {}", list(values)),
             RuleTest::Not(pattern) => format!("anything but {}", pattern.words()),
@@ -160,7 +165,7 @@ impl ValueRule {
             RuleTest::Min(least) => format!("at least {least}"),
             RuleTest::Max(most) => format!("at most {most}"),
             RuleTest::Range(from, to) => format!("a number from {from} to {to}"),
-            RuleTest::Text(text) => format!("the text {}", quoted(text)),
+            RuleTest::Text(text) => format!("the text {}", quote_word(text)),
             RuleTest::Regex(expression) => format!("a text that matches `{expression}`"),
             RuleTest::Contains(groups) => {
                 let words = groups.iter().map(|group| group.join(" or ")).collect::<Vec<_>>();
@@ -201,7 +206,7 @@ impl RuleTest {
             Self::Present => true,
             Self::Absent => false,
             Self::AbsentOrNull => value.is_null(),
-            Self::Exact(expected) => same(expected, value),
+            Self::Exact(expected) => deep_equal(expected, value),
             Self::In(values) => is_one_of(values, value),
             Self::Not(pattern) => !pattern.matches(value),
             Self::Type(kind) => kind.is_of(value),
@@ -224,14 +229,14 @@ impl RuleTest {
     fn text_holds(&self, value: &Value) -> bool {
         let length = length(value);
         match self {
-            Self::Text(text) => value.as_str().is_some_and(|got| folded(got) == *text),
+            Self::Text(text) => value.as_str().is_some_and(|got| fold_text(got) == *text),
             Self::Regex(expression) => value.as_str().is_some_and(|text| expression.is_match(text)),
             Self::Contains(groups) => {
-                let text = folded(&texts_in(value).join(" "));
+                let text = fold_text(&texts_in(value).join(" "));
                 groups.iter().all(|group| group.iter().any(|word| text.contains(word.as_str())))
             }
             Self::Lacks(words) => {
-                let text = folded(&texts_in(value).join(" "));
+                let text = fold_text(&texts_in(value).join(" "));
                 !words.iter().any(|word| text.contains(word.as_str()))
             }
             Self::Len(exact) => length.is_some_and(|length| length == *exact),
@@ -299,7 +304,7 @@ impl JsonType {
 }
 
 /// Lowercases a text and collapses white space.
-pub(super) fn folded(text: &str) -> String {
+pub(super) fn fold_text(text: &str) -> String {
     text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -312,8 +317,8 @@ pub(super) fn occurs(word: &str, value: &Value) -> bool {
     }
 }
 
-fn quoted(word: &str) -> String {
-    shown(&Value::from(word))
+fn quote_word(word: &str) -> String {
+    value_text(&Value::from(word))
 }
 
 fn texts_length(value: &Value) -> u64 {

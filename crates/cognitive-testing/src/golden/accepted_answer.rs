@@ -34,7 +34,7 @@ pub(super) fn propose(
     Ok(AcceptedExpectation {
         path: case.expected.clone(),
         before: expected.map(|expected| expected.text.clone()).unwrap_or_default(),
-        after: format!("{}\n", written(&new, 0, true)),
+        after: format!("{}\n", format_json(&new, 0, true)),
     })
 }
 
@@ -42,12 +42,12 @@ pub(super) fn propose(
 /// accepted.
 pub(crate) fn first_expectation(envelope: &Value) -> Result<String, String> {
     let new = accept(None, envelope, AcceptedAnswers::Failures)?;
-    Ok(format!("{}\n", written(&new, 0, true)))
+    Ok(format!("{}\n", format_json(&new, 0, true)))
 }
 
 /// Formats JSON like a hand-written expectation: one member per line, and each value on one line while it
 /// fits.
-fn written(value: &Value, depth: usize, open: bool) -> String {
+fn format_json(value: &Value, depth: usize, open: bool) -> String {
     let (pieces, left, right): (Vec<(String, &Value)>, _, _) = match value {
         Value::Object(members) => {
             let pieces =
@@ -60,7 +60,7 @@ fn written(value: &Value, depth: usize, open: bool) -> String {
     if pieces.is_empty() {
         return format!("{left}{right}");
     }
-    let line = |(name, value): &(String, &Value)| format!("{name}{}", written(value, depth, false));
+    let line = |(name, value): &(String, &Value)| format!("{name}{}", format_json(value, depth, false));
     let flat = pieces.iter().map(line).collect::<Vec<_>>().join(", ");
     let flat = if left == '{' { format!("{left} {flat} {right}") } else { format!("{left}{flat}{right}") };
     if !open {
@@ -72,7 +72,8 @@ fn written(value: &Value, depth: usize, open: bool) -> String {
     let mut text = String::from(left);
     for (index, (name, value)) in pieces.iter().enumerate() {
         let comma = if index == 0 { "" } else { "," };
-        let _ = write!(text, "{comma}\n{}{name}{}", "  ".repeat(depth + 1), written(value, depth + 1, true));
+        let _ =
+            write!(text, "{comma}\n{}{name}{}", "  ".repeat(depth + 1), format_json(value, depth + 1, true));
     }
     let _ = write!(text, "\n{}{right}", "  ".repeat(depth));
     text
@@ -88,11 +89,11 @@ mod tests {
     fn short_values_stay_on_one_line_and_long_ones_are_broken() {
         let value = json!({ "ok": true, "data": { "a": [1, "x"], "b": {} } });
         assert_eq!(
-            written(&value, 0, true),
+            format_json(&value, 0, true),
             "{\n  \"ok\": true,\n  \"data\": { \"a\": [1, \"x\"], \"b\": {} }\n}"
         );
         let long = json!({ "data": { "a": "x".repeat(60), "b": ["y".repeat(40)] } });
-        let text = written(&long, 0, true);
+        let text = format_json(&long, 0, true);
         assert_eq!(text.lines().count(), 6, "{text}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), long);
     }

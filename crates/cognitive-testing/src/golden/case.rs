@@ -56,24 +56,24 @@ pub(super) struct Script {
 }
 
 impl GoldenCase {
-    fn declared(entry: &str) -> Self {
+    fn from_entry(entry: &str) -> Self {
         let Some((input, expected)) = entry.split_once("->") else {
             let fault = "an entry of `tests` has an arrow `->` between two paths";
-            return Self { fault: Some(fault.to_owned()), ..Self::of_files(entry.trim(), "", "") };
+            return Self { fault: Some(fault.to_owned()), ..Self::from_files(entry.trim(), "", "") };
         };
         let (input, expected) = (input.trim(), expected.trim());
         let stem = input.strip_suffix(INPUT).or_else(|| input.strip_suffix(".json")).unwrap_or(input);
-        Self::of_files(stem, input, expected)
+        Self::from_files(stem, input, expected)
     }
 
     /// The case whose files in `tests/` start with this name.
     pub(crate) fn by_name(stem: &str) -> Self {
         let stem = format!("{TESTS}/{stem}");
-        Self::of_files(&stem, &format!("{stem}{INPUT}"), &format!("{stem}{EXPECTED}"))
+        Self::from_files(&stem, &format!("{stem}{INPUT}"), &format!("{stem}{EXPECTED}"))
     }
 
     /// The reply belongs to its input, so both files share the stem.
-    fn of_files(stem: &str, input: &str, expected: &str) -> Self {
+    fn from_files(stem: &str, input: &str, expected: &str) -> Self {
         Self {
             name: stem.strip_prefix("tests/").unwrap_or(stem).to_owned(),
             input: input.to_owned(),
@@ -104,7 +104,7 @@ impl GoldenCase {
     /// Reads the files; `own` is the name of the module. The error describes the first file that cannot be
     /// used.
     pub(super) fn read(&self, folder: &Folder, own: &str) -> Result<Script, String> {
-        let (input, replies) = self.recorded(folder, own)?;
+        let (input, replies) = self.read_recording(folder, own)?;
         let expected = match folder.read(&self.expected, JSON_LIMIT) {
             Err(ReadError::Missing) => None,
             _ => Some(self.read_expected(folder)?),
@@ -113,7 +113,7 @@ impl GoldenCase {
     }
 
     /// Reads the input and the recorded replies by module, but not the expectation.
-    pub(super) fn recorded(
+    pub(super) fn read_recording(
         &self,
         folder: &Folder,
         own: &str,
@@ -152,7 +152,7 @@ impl GoldenCase {
 #[must_use]
 pub fn cases(folder: &Folder) -> Vec<GoldenCase> {
     let mut cases: Vec<GoldenCase> =
-        declared(folder).iter().map(|entry| GoldenCase::declared(entry)).collect();
+        declared_cases(folder).iter().map(|entry| GoldenCase::from_entry(entry)).collect();
     let names: Vec<String> =
         folder.names_in(TESTS).iter().filter(|name| !name.contains('/')).map(ToString::to_string).collect();
     let used: BTreeSet<String> =
@@ -161,7 +161,7 @@ pub fn cases(folder: &Folder) -> Vec<GoldenCase> {
     let mut of_parts = Vec::new();
     for name in &names {
         if let Some((case, module)) =
-            of_part(name).filter(|(case, _)| names.contains(&format!("{case}{INPUT}")))
+            split_part(name).filter(|(case, _)| names.contains(&format!("{case}{INPUT}")))
         {
             of_parts.push((format!("{TESTS}/{case}{REPLY}"), module.to_owned(), format!("{TESTS}/{name}")));
             continue;
@@ -176,18 +176,18 @@ pub fn cases(folder: &Folder) -> Vec<GoldenCase> {
             case.part_replies.insert(module.clone(), path.clone());
         }
     }
-    tell_apart(&mut cases);
+    rename_duplicates(&mut cases);
     cases.sort_by(|a, b| a.name.cmp(&b.name));
     cases
 }
 
 /// Splits `case.module.reply.txt`: the reply to a part of the tested module. Module names contain no dot.
-fn of_part(name: &str) -> Option<(&str, &str)> {
+fn split_part(name: &str) -> Option<(&str, &str)> {
     name.strip_suffix(REPLY)?.rsplit_once('.')
 }
 
 /// The entries of `tests` as written, including malformed ones.
-fn declared(folder: &Folder) -> Vec<String> {
+fn declared_cases(folder: &Folder) -> Vec<String> {
     let manifest = formats::read_manifest(folder).map(|(_, manifest)| manifest).unwrap_or_default();
     let entries = manifest.get("tests").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut seen = BTreeSet::new();
@@ -196,7 +196,7 @@ fn declared(folder: &Folder) -> Vec<String> {
 }
 
 /// Gives two expectations for the same input different names, because they are two cases.
-fn tell_apart(cases: &mut [GoldenCase]) {
+fn rename_duplicates(cases: &mut [GoldenCase]) {
     let names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
     for case in cases {
         if names.iter().filter(|name| **name == case.name).count() > 1 {

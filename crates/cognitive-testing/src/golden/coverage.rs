@@ -9,7 +9,7 @@ use cognitive_schema::{SchemaFiles, in_draft_07};
 use serde_json::{Value, json};
 
 use super::fields::{SchemaField, fields};
-use crate::expect::value::{same, shown};
+use crate::expect::value::{deep_equal, value_text};
 
 /// The exercised and the missing parts of a contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct CoverageShare {
 impl CoverageShare {
     /// Returns the number of exercised items.
     #[must_use]
-    pub fn exercised(&self) -> usize {
+    pub fn exercised_count(&self) -> usize {
         self.total - self.missing.len()
     }
 
@@ -48,7 +48,7 @@ impl CoverageShare {
     }
 
     fn to_value(&self) -> Value {
-        json!({ "total": self.total, "exercised": self.exercised(), "missing": self.missing })
+        json!({ "total": self.total, "exercised": self.exercised_count(), "missing": self.missing })
     }
 }
 
@@ -70,13 +70,13 @@ impl Coverage {
     }
 
     fn count(&mut self, place: &SchemaField, data: &[&Value]) {
-        let reached: Vec<&Value> = data.iter().flat_map(|data| place.reached(data)).collect();
+        let reached: Vec<&Value> = data.iter().flat_map(|data| place.matching_parts(data)).collect();
         if place.property {
             self.fields.count(&place.path, !reached.is_empty());
         }
         for value in &place.values {
-            let exercised = reached.iter().any(|each| same(each, value));
-            self.values.count(&format!("{} = {}", place.path, shown(value)), exercised);
+            let exercised = reached.iter().any(|each| deep_equal(each, value));
+            self.values.count(&format!("{} = {}", place.path, value_text(value)), exercised);
         }
     }
 
@@ -84,7 +84,8 @@ impl Coverage {
     #[must_use]
     pub fn percent(&self) -> usize {
         let total = self.fields.total + self.values.total + 1;
-        let exercised = self.fields.exercised() + self.values.exercised() + usize::from(self.failure);
+        let exercised =
+            self.fields.exercised_count() + self.values.exercised_count() + usize::from(self.failure);
         exercised * 100 / total
     }
 
@@ -138,8 +139,8 @@ mod tests {
         let yes =
             json!({ "ok": true, "data": { "rationale": "r", "verdict": "yes", "issues": [{ "line": 1 }] } });
         let coverage = measure(std::slice::from_ref(&yes));
-        assert_eq!((coverage.fields.exercised(), coverage.fields.total), (4, 5));
-        assert_eq!((coverage.values.exercised(), coverage.values.total), (1, 3));
+        assert_eq!((coverage.fields.exercised_count(), coverage.fields.total), (4, 5));
+        assert_eq!((coverage.values.exercised_count(), coverage.values.total), (1, 3));
         assert_eq!(
             coverage.missing(),
             ["issues[].fix", "verdict = \"no\"", "verdict = \"maybe\"", "a failure"]

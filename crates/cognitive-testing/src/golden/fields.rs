@@ -8,7 +8,7 @@ use cognitive_schema::{SchemaFiles, SectionRef, file_of_ref};
 use serde_json::Value;
 
 use crate::expect::place::member;
-use crate::expect::value::same;
+use crate::expect::value::deep_equal;
 
 /// The most schemas that are visited. Real modules stay below a thousand. Without this limit, a few lines
 /// that double at each step would keep the walk busy for years.
@@ -42,7 +42,7 @@ pub(super) enum FieldStep {
 
 impl SchemaField {
     /// Returns every part of a value that this place matches.
-    pub(super) fn reached<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
+    pub(super) fn matching_parts<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         let mut reached = vec![value];
         for step in &self.steps {
             reached = reached.into_iter().flat_map(|each| step.take(each)).collect();
@@ -185,7 +185,7 @@ impl<'a> FieldWalk<'a> {
     fn closed_list<'v>(&mut self, values: impl IntoIterator<Item = &'v Value>, place: &SchemaPlace) {
         for value in values {
             self.note(place, |field| {
-                if !field.values.iter().any(|known| same(known, value)) {
+                if !field.values.iter().any(|known| deep_equal(known, value)) {
                     field.values.push(value.clone());
                 }
             });
@@ -342,6 +342,6 @@ mod tests {
         let steps = vec![FieldStep::Member("map".to_owned()), FieldStep::Others(known), FieldStep::Items];
         let field = SchemaField { path: String::new(), steps, property: true, values: Vec::new() };
         let value = json!({ "map": { "own": [1], "x": [2, 3], "y": 4 } });
-        assert_eq!(field.reached(&value), [&json!(2), &json!(3)]);
+        assert_eq!(field.matching_parts(&value), [&json!(2), &json!(3)]);
     }
 }

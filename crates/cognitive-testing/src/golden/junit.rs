@@ -19,7 +19,7 @@ pub fn to_junit(report: &GoldenReport) -> String {
         errors: sum(|counts| counts.errors),
         skipped: sum(|counts| counts.skipped),
     };
-    let elapsed = report.modules.iter().map(ModuleReport::elapsed).sum();
+    let elapsed = report.modules.iter().map(ModuleReport::total_time).sum();
     let suites: String = report.modules.iter().map(suite).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"cogn test\"{}>\n{suites}</testsuites>\n",
@@ -70,7 +70,7 @@ fn suite(module: &ModuleReport) -> String {
     let name = attribute(&module.name);
     let mut xml = format!(
         "  <testsuite name=\"{name}\"{}>\n",
-        JunitCounts::from_module(module).attributes(module.elapsed())
+        JunitCounts::from_module(module).attributes(module.total_time())
     );
     let trouble = match &module.trouble {
         None => None,
@@ -119,16 +119,16 @@ fn element(name: &str, kind: &str, message: &str, body: &str) -> String {
 
 /// Escapes text between tags.
 fn text(text: &str) -> String {
-    escaped(text, |each| matches!(each, '\n' | '\t'))
+    escape_xml(text, |each| matches!(each, '\n' | '\t'))
 }
 
 /// Escapes text between quotes. A raw line break would be read as a space there, so it is written as a
 /// number.
 fn attribute(text: &str) -> String {
-    escaped(text, |_| false)
+    escape_xml(text, |_| false)
 }
 
-fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
+fn escape_xml(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut xml = String::with_capacity(text.len());
     for each in text.chars() {
         let entity = match each {

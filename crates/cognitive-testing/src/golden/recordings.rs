@@ -102,7 +102,7 @@ impl Recordings {
     fn add(&mut self, folder: &Folder, module: &str) -> Result<(), String> {
         for case in cases(folder) {
             let wrong = |why: String| format!("the recording `{}` in {}: {why}", case.name, folder.display());
-            let (input, replies) = case.recorded(folder, module).map_err(wrong)?;
+            let (input, replies) = case.read_recording(folder, module).map_err(wrong)?;
             self.cases.push(RecordedCase { module: module.to_owned(), input, replies });
         }
         Ok(())
@@ -111,7 +111,7 @@ impl Recordings {
 
 fn is_module(place: &Path) -> bool {
     let names = Folder::Disk(place.to_owned()).names();
-    Format::of_files(names.iter().map(String::as_str)).is_some()
+    Format::from_files(names.iter().map(String::as_str)).is_some()
 }
 
 /// The subfolders, sorted by name, and whether the folder contains replies. Links and hidden folders are not

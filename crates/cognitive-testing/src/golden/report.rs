@@ -74,7 +74,7 @@ impl GoldenResult {
 
     /// Returns whether the case passed or its answer was accepted.
     #[must_use]
-    pub fn passed(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         matches!(self.status, GoldenStatus::Passed | GoldenStatus::Accepted(_))
     }
 
@@ -178,7 +178,7 @@ impl ModuleReport {
     /// tests counts as skipped.
     #[must_use]
     pub fn tally(&self) -> CaseTally {
-        let passed = self.cases.iter().filter(|case| case.passed()).count();
+        let passed = self.cases.iter().filter(|case| case.has_passed()).count();
         let failed = self.cases.len() - passed;
         match self.trouble {
             None => CaseTally { passed, failed, skipped: 0 },
@@ -189,7 +189,7 @@ impl ModuleReport {
 
     /// Returns the total duration of all cases.
     #[must_use]
-    pub fn elapsed(&self) -> Duration {
+    pub fn total_time(&self) -> Duration {
         self.cases.iter().map(|case| case.elapsed).sum()
     }
 

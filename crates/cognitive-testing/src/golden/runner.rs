@@ -149,7 +149,7 @@ async fn run_module(subject: &TestedFolder, options: &GoldenOptions, answers: &A
     }
     if options.coverage {
         let files = formats::read(folder).map(|parts| parts.schemas).unwrap_or_default();
-        let passing = report.cases.iter().filter(|case| case.passed());
+        let passing = report.cases.iter().filter(|case| case.has_passed());
         let envelopes: Vec<&Value> = passing.filter_map(|case| case.envelope.as_ref()).collect();
         report.coverage = Some(Coverage::measure(&module, &files, &envelopes));
     }
@@ -189,11 +189,11 @@ async fn judge(
     let modules = TestedModule { tested: Arc::clone(module), others: options.library.clone() };
     let (host, seen, run) = match answers {
         Answers::Recorded => {
-            let (replay, seen) = ReplyRecorder::of_replies(replies);
+            let (replay, seen) = ReplyRecorder::from_replies(replies);
             (Host::new(Arc::new(modules), Arc::new(replay)), seen, RunOptions::default())
         }
         Answers::Live(live) | Answers::Record(live) => {
-            let (host, seen) = live.host_for(modules).watched();
+            let (host, seen) = live.host_for(modules).with_recording();
             (host, seen, live.options.clone())
         }
     };
@@ -216,7 +216,7 @@ async fn judge(
     };
     let mut result = GoldenResult::new(&case.name, status);
     result.unmentioned =
-        expected.as_ref().map(|expected| unmentioned(expected, &envelope)).unwrap_or_default();
+        expected.as_ref().map(|expected| unmentioned_warnings(expected, &envelope)).unwrap_or_default();
     result.not_accepted = not_accepted;
     result.recorded = recorded;
     result.envelope = Some(envelope);
@@ -224,7 +224,7 @@ async fn judge(
 }
 
 /// Returns the codes of the warnings of an answer, each once, if the expectation does not mention warnings. (D-24)
-fn unmentioned(expected: &ExpectedFile, envelope: &Value) -> Vec<String> {
+fn unmentioned_warnings(expected: &ExpectedFile, envelope: &Value) -> Vec<String> {
     let mentions = expected.value.pointer("/meta/warnings").is_some()
         || expected.value.as_object().is_some_and(|members| {
             members

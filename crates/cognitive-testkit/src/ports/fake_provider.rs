@@ -10,8 +10,8 @@ use cognitive_schema::SchemaTarget;
 
 use super::lock;
 
-type Ended = Result<ModelEnd, ProviderError>;
-type Answer = dyn for<'a> Fn(&'a ModelCall, &'a mut dyn CallSink) -> PortFuture<'a, Ended> + Send + Sync;
+type CallResult = Result<ModelEnd, ProviderError>;
+type Answer = dyn for<'a> Fn(&'a ModelCall, &'a mut dyn CallSink) -> PortFuture<'a, CallResult> + Send + Sync;
 
 /// The model. The fields are what [`Provider`] reports about it.
 #[expect(missing_docs, reason = "documented at the functions of the port")]
@@ -31,16 +31,16 @@ pub struct FakeProvider {
 
 impl FakeProvider {
     /// A model that answers at once.
-    pub fn new(answer: impl Fn(&ModelCall, &mut dyn CallSink) -> Ended + Send + Sync + 'static) -> Self {
-        Self::waiting(move |call, sink| {
+    pub fn new(answer: impl Fn(&ModelCall, &mut dyn CallSink) -> CallResult + Send + Sync + 'static) -> Self {
+        Self::from_future(move |call, sink| {
             let end = answer(call, sink);
             Box::pin(async { end })
         })
     }
 
     /// A model whose answer may wait.
-    pub fn waiting(
-        answer: impl for<'a> Fn(&'a ModelCall, &'a mut dyn CallSink) -> PortFuture<'a, Ended>
+    pub fn from_future(
+        answer: impl for<'a> Fn(&'a ModelCall, &'a mut dyn CallSink) -> PortFuture<'a, CallResult>
         + Send
         + Sync
         + 'static,
@@ -61,7 +61,7 @@ impl FakeProvider {
     }
 
     /// A model that always gives this reply, in one piece.
-    pub fn saying(reply: impl ToString) -> Self {
+    pub fn with_reply(reply: impl ToString) -> Self {
         let reply = reply.to_string();
         Self::new(move |_, sink| {
             sink.piece(&reply);
@@ -116,11 +116,11 @@ impl Provider for FakeProvider {
         self.destination.clone()
     }
 
-    fn stays_here(&self) -> bool {
+    fn is_local(&self) -> bool {
         self.stays_here
     }
 
-    fn ask<'a>(&'a self, call: &'a ModelCall, sink: &'a mut dyn CallSink) -> PortFuture<'a, Ended> {
+    fn ask<'a>(&'a self, call: &'a ModelCall, sink: &'a mut dyn CallSink) -> PortFuture<'a, CallResult> {
         lock(&self.calls).push(call.clone());
         (self.answer)(call, sink)
     }

@@ -62,7 +62,7 @@ impl Act {
 
     /// No response at all.
     #[must_use]
-    pub fn nothing(then: Then) -> Self {
+    pub fn no_response(then: Then) -> Self {
         Self { head: None, body: Vec::new(), is_slow: false, then }
     }
 
@@ -74,7 +74,7 @@ impl Act {
 
     /// The same response, event by event with a pause behind each.
     #[must_use]
-    pub fn slowly(self) -> Self {
+    pub fn with_pauses(self) -> Self {
         Self { is_slow: true, ..self }
     }
 

@@ -83,7 +83,7 @@ impl FakeModel {
 
     /// A service that always answers with this value, as text.
     #[must_use]
-    pub fn saying(answer: &Value) -> Self {
+    pub fn with_answer(answer: &Value) -> Self {
         let text = answer.to_string();
         Self::start(move |_, _| FakeReply::Text(text.clone()))
     }
@@ -97,12 +97,12 @@ impl FakeModel {
     /// The same with TLS, and with the certificate and the key in this file.
     #[must_use]
     pub fn script_tls(acts: Vec<Act>, certificate: &str) -> Self {
-        Self::serve(FakeScript::Acts(acts), Some(Arc::new(certified(certificate))))
+        Self::serve(FakeScript::Acts(acts), Some(Arc::new(server_config(certificate))))
     }
 
     /// A service that knows the reply to each of these prompts.
     #[must_use]
-    pub fn knowing(replies: Vec<(String, String)>) -> Self {
+    pub fn with_known_replies(replies: Vec<(String, String)>) -> Self {
         Self::start(move |_, request| {
             let asked = |prompt: &str| {
                 let quoted = Value::from(prompt).to_string();
@@ -162,7 +162,7 @@ impl FakeModel {
 
     /// The requests so far as they came over the connection.
     #[must_use]
-    pub fn asked(&self) -> Vec<String> {
+    pub fn raw_requests(&self) -> Vec<String> {
         self.lists().requests.iter().map(|request| request.text.clone()).collect()
     }
 
@@ -217,7 +217,7 @@ impl RequestLog {
     }
 }
 
-fn certified(file: &str) -> ServerConfig {
+fn server_config(file: &str) -> ServerConfig {
     let certificate = CertificateDer::from_pem_file(file).expect("a certificate");
     let key = PrivateKeyDer::from_pem_file(file).expect("a key");
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));

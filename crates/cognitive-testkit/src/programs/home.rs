@@ -62,7 +62,7 @@ impl ProcessOutput {
 
     /// Checks that standard output has these texts.
     #[track_caller]
-    pub fn out_has(&self, texts: &[&str]) {
+    pub fn assert_stdout(&self, texts: &[&str]) {
         for text in texts {
             assert!(self.out.contains(text), "no `{text}` in {self:?}");
         }

@@ -17,7 +17,7 @@ pub use home::{Home, ProcessOutput};
 pub use recorded_replies::bundled_replies;
 pub use run_options::OptionCase;
 pub use test_server::TestServer;
-pub use wire::{piece, streamed};
+pub use wire::{piece, stream_reply};
 
 /// The certificate of a service with TLS and its key, in one file. No machine trusts it by default.
 pub const SELF_SIGNED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/certificates/self-signed.pem");

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 /// are left out.
 #[must_use]
 pub fn bundled_replies(modules: &Path) -> Vec<(String, String)> {
-    entries(modules).iter().filter_map(|folder| of_module(folder)).collect()
+    entries(modules).iter().filter_map(|folder| module_reply(folder)).collect()
 }
 
-fn of_module(folder: &Path) -> Option<(String, String)> {
+fn module_reply(folder: &Path) -> Option<(String, String)> {
     let prompt = fs::read_to_string(folder.join("prompt.md")).ok()?;
     let name = folder.file_name()?.to_string_lossy();
     // The reply of a composition's part has its own file: `case.part.reply.txt`.

@@ -35,12 +35,12 @@ fn good(_: usize) -> FakeReply {
 }
 
 /// A broken answer to the first request, and a good one to the next.
-fn broken_first(number: usize) -> FakeReply {
+fn broken_then_good(number: usize) -> FakeReply {
     if number == 0 { FakeReply::Text(json!({ "ok": true, "data": {} }).to_string()) } else { good(number) }
 }
 
 /// An answer that is valid but for a comma before the last brace.
-fn sloppy(_: usize) -> FakeReply {
+fn trailing_comma(_: usize) -> FakeReply {
     FakeReply::Text(answer().to_string().trim_end_matches('}').to_owned() + "},}")
 }
 
@@ -49,7 +49,7 @@ fn silent(_: usize) -> FakeReply {
 }
 
 /// Falls silent after a value that breaks the contract: only an early stop ends this call.
-fn hopeless(_: usize) -> FakeReply {
+fn stalled_answer(_: usize) -> FakeReply {
     let begun = r#"{"ok": true, "meta": {"confidence": 0.9, "risk": "low", "explain": "e"}, "data": {"rationale": 5, "w"#;
     let chunk =
         json!({ "id": "r-1", "model": "fake-1", "choices": [{ "index": 0, "delta": { "content": begun } }] });
@@ -76,7 +76,7 @@ impl OptionCase {
                 name: "reask",
                 flag: &["--reask", "1"],
                 value: json!(1),
-                says: broken_first,
+                says: broken_then_good,
                 is_honoured: |requests, envelope| requests.len() == 2 && is_ok(envelope),
             },
             Self {
@@ -106,7 +106,7 @@ impl OptionCase {
                 name: "strict_parse",
                 flag: &["--strict-parse"],
                 value: json!(true),
-                says: sloppy,
+                says: trailing_comma,
                 is_honoured: |_, envelope| code(envelope) == "E1000",
             },
             Self {
@@ -139,7 +139,7 @@ impl OptionCase {
                 name: "early_stop",
                 flag: &["--early-stop"],
                 value: json!(true),
-                says: hopeless,
+                says: stalled_answer,
                 is_honoured: |_, envelope| {
                     envelope.pointer("/error/details/stopped_at").is_some_and(Value::is_u64)
                 },
@@ -167,7 +167,7 @@ impl OptionCase {
     /// # Panics
     /// If there is no such option.
     #[expect(clippy::panic, reason = "in a test, a panic is the report")]
-    pub fn named(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         Self::all().into_iter().find(|case| case.name == name).unwrap_or_else(|| panic!("no option {name}"))
     }
 
@@ -188,7 +188,7 @@ impl OptionCase {
     }
 
     /// Returns whether a run ends without this option.
-    pub fn ends_without(&self) -> bool {
+    pub fn ends_by_itself(&self) -> bool {
         !["timeout", "early_stop"].contains(&self.name)
     }
 

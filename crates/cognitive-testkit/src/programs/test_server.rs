@@ -54,7 +54,7 @@ impl TestServer {
     /// # Errors
     /// If no address is announced.
     pub fn try_spawn(command: &mut Command) -> Result<Self, Box<ProcessOutput>> {
-        let mut server = Self::spawn_unread(command)?;
+        let mut server = Self::spawn_without_reader(command)?;
         if let ServerLog::Unread(mut rest) = server.log {
             let log = Arc::<(Mutex<String>, Condvar)>::default();
             let heard = Arc::clone(&log);
@@ -79,7 +79,7 @@ impl TestServer {
     ///
     /// # Errors
     /// If no address is announced.
-    pub fn spawn_unread(command: &mut Command) -> Result<Self, Box<ProcessOutput>> {
+    pub fn spawn_without_reader(command: &mut Command) -> Result<Self, Box<ProcessOutput>> {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the server");
         let mut said = String::new();
         let mut rest = BufReader::new(child.stderr.take().expect("its standard error"));
@@ -125,8 +125,8 @@ impl TestServer {
         assert!(said.contains(words), "{said}");
     }
 
-    /// Waits until it has written a line with this text. Only for [`TestServer::spawn_unread`].
-    pub fn until_said(&mut self, words: &str) {
+    /// Waits until it has written a line with this text. Only for [`TestServer::spawn_without_reader`].
+    pub fn wait_for_line(&mut self, words: &str) {
         let ServerLog::Unread(rest) = &mut self.log else { panic!("another thread reads it") };
         let said = rest.lines().map_while(Result::ok).any(|line| line.contains(words));
         assert!(said, "the server has ended and never said {words}");
@@ -136,14 +136,14 @@ impl TestServer {
     #[must_use]
     pub fn stop(self) -> String {
         self.terminate();
-        let (code, said) = self.ended();
+        let (code, said) = self.wait_for_end();
         assert_eq!(code, Some(0), "{said}");
         said
     }
 
     /// Waits for its end. Returns its exit code and what it wrote behind its address.
     #[must_use]
-    pub fn ended(mut self) -> (Option<i32>, String) {
+    pub fn wait_for_end(mut self) -> (Option<i32>, String) {
         let more = match self.log {
             ServerLog::Read(read, log) => {
                 let _ = read.join();
@@ -188,7 +188,7 @@ impl TestServer {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer}"));
         let status = head.get(9..12).and_then(|status| status.parse().ok()).unwrap_or(0);
         let is_chunked = head.to_lowercase().contains("transfer-encoding: chunked");
-        (status, if is_chunked { unchunked(body) } else { body.to_owned() })
+        (status, if is_chunked { dechunk(body) } else { body.to_owned() })
     }
 
     /// Status and JSON of an answer.
@@ -212,7 +212,7 @@ impl TestServer {
 }
 
 /// The body of a chunked answer.
-fn unchunked(mut body: &str) -> String {
+fn dechunk(mut body: &str) -> String {
     let mut whole = String::new();
     while let Some((size, rest)) = body.split_once("\r\n") {
         let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);

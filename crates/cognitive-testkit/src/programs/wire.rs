@@ -11,7 +11,7 @@ pub fn piece(text: &str, finish: Option<&str>) -> String {
 
 /// An answer as a stream of two pieces, with its tokens.
 #[must_use]
-pub fn streamed(answer: &Value) -> String {
+pub fn stream_reply(answer: &Value) -> String {
     let letters: Vec<char> = answer.to_string().chars().collect();
     let (first, second) = letters.split_at(letters.len() / 2);
     let [first, second] = [first, second].map(|half| piece(&half.iter().collect::<String>(), None));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use cognitive_store::{Anchor, Store, StoreError, Verification};
 
 use super::plain;
-use crate::figures::counted;
+use crate::figures::count_text;
 use crate::printer::{BAD, Exit, FAINT, GOOD, Printer};
 
 /// Options of `audit verify`.
@@ -74,10 +74,10 @@ fn anchors(args: &AuditVerifyArgs) -> Result<Vec<Anchor>, String> {
 
 fn show(found: &Verification, anchors: usize, printer: &Printer) {
     for breach in &found.breaches {
-        printer.out(format!("{BAD}broken{BAD:#}: {}", plain(&breach.to_string())));
+        printer.print_line(format!("{BAD}broken{BAD:#}: {}", plain(&breach.to_string())));
     }
     if found.more > 0 {
-        printer.out(format!("and {} more", found.more));
+        printer.print_line(format!("and {} more", found.more));
     }
     let verdict =
         if found.is_whole() { format!("{GOOD}intact{GOOD:#}") } else { format!("{BAD}not intact{BAD:#}") };
@@ -93,8 +93,8 @@ fn show(found: &Verification, anchors: usize, printer: &Printer) {
     } = found;
     let anchors = u64::try_from(anchors).unwrap_or(u64::MAX);
     let [records, chains, anchors] = [(*records, "record"), (*chains, "chain"), (anchors, "anchor")]
-        .map(|(count, word)| counted(count, word));
-    printer.out(format!("{verdict}: {records} in {chains}, {anchors}"));
+        .map(|(count, word)| count_text(count, word));
+    printer.print_line(format!("{verdict}: {records} in {chains}, {anchors}"));
     let apart = [
         (*dropped, "record", "dropped by retention"),
         (*dropped_payloads, "payload", "dropped by retention"),
@@ -103,7 +103,7 @@ fn show(found: &Verification, anchors: usize, printer: &Printer) {
         (*rows_before_chains, "row", "older than the chain of its table"),
     ];
     for (count, word, why) in apart.into_iter().filter(|(count, ..)| *count > 0) {
-        printer.out(format!("{FAINT}{} {why}{FAINT:#}", counted(count, word)));
+        printer.print_line(format!("{FAINT}{} {why}{FAINT:#}", count_text(count, word)));
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) fn head(args: &HeadArgs, store: &Store, printer: &Printer) -> Result<
     }
     for head in heads.iter().filter(|_| !args.json) {
         let whose = plain(owner(&head.owner));
-        printer.out(format!("{} {} {FAINT}{} of {whose}{FAINT:#}", head.id, head.hash, head.kind));
+        printer.print_line(format!("{} {} {FAINT}{} of {whose}{FAINT:#}", head.id, head.hash, head.kind));
     }
     Ok(Exit::Good)
 }

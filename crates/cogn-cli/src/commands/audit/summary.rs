@@ -61,7 +61,7 @@ fn receipt(receipt: &Value) -> Vec<(&'static str, String)> {
     facts.extend(word("decode").map(|decode| ("bound by", decode)));
     let attempts = list("attempts");
     if !attempts.is_empty() {
-        facts.push(("attempts", tried(attempts)));
+        facts.push(("attempts", attempts_text(attempts)));
     }
     let reasked = receipt.get("reasked").and_then(Value::as_u64);
     facts.extend(
@@ -76,7 +76,7 @@ fn receipt(receipt: &Value) -> Vec<(&'static str, String)> {
     ] {
         let changes = list(member);
         if !changes.is_empty() {
-            facts.push((name, named(changes, what)));
+            facts.push((name, changes_text(changes, what)));
         }
     }
     for (name, member) in [("tools", "tools"), ("media", "media")] {
@@ -92,7 +92,7 @@ fn receipt(receipt: &Value) -> Vec<(&'static str, String)> {
 }
 
 /// Returns the number of attempts and the outcomes of the failed ones.
-fn tried(attempts: &[Value]) -> String {
+fn attempts_text(attempts: &[Value]) -> String {
     let outcome = |attempt: &Value| attempt.get("outcome").and_then(Value::as_str).map(plain);
     let failed: Vec<String> = attempts.iter().filter_map(outcome).filter(|outcome| outcome != "ok").collect();
     match failed.as_slice() {
@@ -102,7 +102,7 @@ fn tried(attempts: &[Value]) -> String {
 }
 
 /// Returns the number of changes and the first few.
-fn named(changes: &[Value], what: &[&str]) -> String {
+fn changes_text(changes: &[Value], what: &[&str]) -> String {
     let name = |change: &Value| {
         let words = what.iter().filter_map(|member| change.get(member).and_then(Value::as_str));
         words.map(plain).collect::<Vec<_>>().join(" ")

@@ -189,7 +189,7 @@ fn examine(args: &DoctorArgs, library: &Library) -> Health {
         modules,
         own_modules,
         broken_modules,
-        hiding_modules: hiding(library),
+        hiding_modules: shadowing_modules(library),
         store: store(&config),
         next: Vec::new(),
         problems,
@@ -248,7 +248,7 @@ fn project(layers: &Layers) -> Option<ProjectState> {
 }
 
 /// Returns the modules that shadow others with the same name.
-fn hiding(library: &Library) -> Vec<Hiding> {
+fn shadowing_modules(library: &Library) -> Vec<Hiding> {
     let found = library.list().into_iter().filter(|found| !found.hides.is_empty());
     found.map(|found| Hiding { name: found.name, hides: found.hides }).collect()
 }
@@ -262,7 +262,7 @@ fn embedded_state(settings: &Settings) -> EmbeddedState {
     let usual = || choice.file(&wiring::environment);
     let (weights, path, says) = match embedded_model::at_hand(&choice, &wiring::environment) {
         Some(WeightsAtHand::BuiltIn(_)) => (true, None, "the weights are built in".to_owned()),
-        Some(WeightsAtHand::File(path)) if path.is_file() => return weights_in(path, choice.known()),
+        Some(WeightsAtHand::File(path)) if path.is_file() => return weights_in(path, choice.known_weights()),
         Some(WeightsAtHand::File(path)) => (false, Some(path), "no such file".to_owned()),
         None if settings.offline => (false, usual(), "no weights, and downloads are disabled".to_owned()),
         None => (false, usual(), "no weights yet; the first run that needs them downloads them".to_owned()),
@@ -275,7 +275,7 @@ fn embedded_state(settings: &Settings) -> EmbeddedState {
         sha256: BUILT_IN.map(|weights| weights.sha256.to_owned()),
         path,
         says,
-        known: choice.known(),
+        known: choice.known_weights(),
     }
 }
 
@@ -357,5 +357,5 @@ fn store(config: &Config) -> StoreState {
         Some(Err(error)) => (Some(false), error.to_string()),
     };
     // The address of a server may contain a password.
-    StoreState { path: path.as_deref().map(Store::shown), ok, says }
+    StoreState { path: path.as_deref().map(Store::display_path), ok, says }
 }

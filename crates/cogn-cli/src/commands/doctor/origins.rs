@@ -38,7 +38,7 @@ pub(super) fn settings(
     let (project, user) = (layers.project.as_ref(), layers.user.as_ref().unwrap_or(&none));
     let of_project = project.map(|project| project.counts.by_name()).unwrap_or_default();
     let of_user = user.by_name();
-    let held = project.map(ProjectFile::held_back).unwrap_or_default();
+    let held = project.map(ProjectFile::withheld_settings).unwrap_or_default();
     let mut names: Vec<String> = none.by_name().into_iter().map(|(name, _)| name).collect();
     let more =
         of_project.iter().chain(&of_user).map(|(name, _)| name).chain(held.iter().map(|held| &held.setting));
@@ -54,7 +54,7 @@ pub(super) fn settings(
     let state = |name: String| {
         let variable = variable(&name, chosen);
         let by_environment = variable.and_then(environment).map(Value::String);
-        let (value, from) = if let Some(typed) = typed(args, &name) {
+        let (value, from) = if let Some(typed) = typed_option(args, &name) {
             (typed, "flag")
         } else if let Some(value) = by_environment {
             (value, "environment")
@@ -89,7 +89,7 @@ fn variable(name: &str, chosen: Option<Kind>) -> Option<&'static str> {
     })
 }
 
-fn typed(args: &SettingOverrides, name: &str) -> Option<Value> {
+fn typed_option(args: &SettingOverrides, name: &str) -> Option<Value> {
     match name {
         "provider" => args.provider.as_ref().map(|value| json!(value)),
         "model" => args.model.as_ref().map(|value| json!(value)),

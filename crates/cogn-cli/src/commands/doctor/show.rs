@@ -14,13 +14,13 @@ use crate::text_table::TextTable;
 
 /// Prints the report. Unconfigured parts are shown only with `all`.
 pub(super) fn show(health: &Health, all: bool, printer: &Printer) {
-    printer.out(format!("{HEAD}cogn {}{HEAD:#}", health.version));
+    printer.print_line(format!("{HEAD}cogn {}{HEAD:#}", health.version));
     for problem in &health.problems {
         printer.prose(&format!("{BAD}error{BAD:#}: {problem}"));
     }
-    printer.out("");
+    printer.print_line("");
     printer.table(&TextTable::facts(facts(health)));
-    printer.out("");
+    printer.print_line("");
     let files = health.files.iter().map(|file| {
         let style = if file.good { FAINT } else { DOUBT };
         vec![path(Some(&file.path)), format!("{style}{}{style:#}", file.says)]
@@ -29,23 +29,24 @@ pub(super) fn show(health: &Health, all: bool, printer: &Printer) {
     section(&settings(health, all), printer);
     let services = providers(health, all);
     section(&services, printer);
-    let hidden = health.providers.iter().filter(|provider| !is_told(provider, health)).count();
+    let hidden = health.providers.iter().filter(|provider| !is_relevant(provider, health)).count();
     if !all && hidden > 0 {
         if services.is_empty() {
-            printer.out("");
+            printer.print_line("");
         }
-        printer.out(format!("{FAINT}{hidden} services are not configured; `--all` shows them{FAINT:#}"));
+        printer
+            .print_line(format!("{FAINT}{hidden} services are not configured; `--all` shows them{FAINT:#}"));
     }
     if !health.next.is_empty() {
-        printer.out(format!("\n{HEAD}next{HEAD:#}"));
-        printer.table(&TextTable::bullets(health.next.iter().cloned()).indented(2));
+        printer.print_line(format!("\n{HEAD}next{HEAD:#}"));
+        printer.table(&TextTable::bullets(health.next.iter().cloned()).indent(2));
     }
 }
 
 /// Prints a table with an empty line before it, if it has rows.
 fn section(table: &TextTable, printer: &Printer) {
     if !table.is_empty() {
-        printer.out("");
+        printer.print_line("");
         printer.table(table);
     }
 }
@@ -96,7 +97,7 @@ fn settings(health: &Health, all: bool) -> TextTable {
 }
 
 /// Returns whether to show a provider to a user who did not ask for all of them.
-fn is_told(provider: &ProviderState, health: &Health) -> bool {
+fn is_relevant(provider: &ProviderState, health: &Health) -> bool {
     provider.configured || provider.says.is_some() || health.chosen_provider == Some(provider.name)
 }
 
@@ -111,8 +112,11 @@ fn providers(health: &Health, all: bool) -> TextTable {
         let text = |value: Option<&str>| value.unwrap_or("-").to_owned();
         vec![provider.name.to_owned(), state, text(provider.key), text(provider.address.as_deref())]
     };
-    let told = health.providers.iter().filter(|provider| all || is_told(provider, health));
-    TextTable::new(["PROVIDER", "STATE", "KEY", "ADDRESS"]).prose(1).without(&[3]).with(told.map(row))
+    let told = health.providers.iter().filter(|provider| all || is_relevant(provider, health));
+    TextTable::new(["PROVIDER", "STATE", "KEY", "ADDRESS"])
+        .prose(1)
+        .optional_columns(&[3])
+        .with(told.map(row))
 }
 
 /// Returns the variable of the key that the chosen service needs and does not have.

@@ -18,7 +18,7 @@ use cognitive_setup::weights::{
 };
 use serde_json::json;
 
-use self::rows::{ModelRow, Thoroughness, cached, row, rows};
+use self::rows::{ModelRow, Thoroughness, cached_row, row, rows};
 use super::fail;
 use crate::args::candidates;
 use crate::printer::{Exit, GOOD, Printer};
@@ -102,12 +102,12 @@ pub fn model(args: &ModelArgs, environment: Environment<'_>, printer: &Printer) 
 }
 
 /// Resolves a name to weights.
-fn named(name: &str, environment: Environment<'_>) -> Result<WeightsChoice, Failure> {
+fn named_weights(name: &str, environment: Environment<'_>) -> Result<WeightsChoice, Failure> {
     let bare = name.strip_prefix(EMBEDDED).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name);
-    WeightsChoice::named(bare, environment).ok_or_else(|| unknown(name))
+    WeightsChoice::from_name(bare, environment).ok_or_else(|| unknown_model(name))
 }
 
-fn unknown(name: &str) -> Failure {
+fn unknown_model(name: &str) -> Failure {
     let names: Vec<&str> = KNOWN_WEIGHTS.iter().map(|known| known.short()).collect();
     Failure::new(ErrorCode::ProviderUnavailable, format!("unknown embedded model: `{name}`")).suggest(
         format!(
@@ -133,7 +133,7 @@ fn list(form: &ModelForm, environment: Environment<'_>, printer: &Printer) -> Ex
 fn pull(args: &PullArgs, environment: Environment<'_>, printer: &Printer) -> Result<Exit, Failure> {
     let known: &KnownWeights = match args.name.as_deref() {
         None => &SMOLLM2,
-        Some(name) => named(name, environment)?.known().ok_or_else(|| {
+        Some(name) => named_weights(name, environment)?.known_weights().ok_or_else(|| {
             let message = format!("your own file has no download source: `{name}`");
             Failure::new(ErrorCode::ProviderUnavailable, message).suggest("`cogn model add FILE` adds a file")
         })?,
@@ -149,23 +149,23 @@ fn pull(args: &PullArgs, environment: Environment<'_>, printer: &Printer) -> Res
         screen.note(&weights::announcement(known, &place));
     }
     let patience = args.timeout.map(|seconds| Duration::from_secs(seconds.max(1)));
-    let sources = PullSources::for_weights(known, environment).within(patience);
+    let sources = PullSources::for_weights(known, environment).with_timeout(patience);
     let pulled = match weights::pull(known, &place, &sources, &screen) {
         Ok(pulled) => pulled,
         Err(error) => {
-            let verdict = fail(&embedded_model::unpulled(known, &error), printer);
+            let verdict = fail(&embedded_model::pull_failure(known, &error), printer);
             return Ok(if error == PullError::Cancelled { Exit::Cancelled } else { verdict });
         }
     };
     if args.form.json {
-        printer.json(&cached(known, environment, Thoroughness::Remembered));
+        printer.json(&cached_row(known, environment, Thoroughness::Remembered));
         return Ok(Exit::Good);
     }
     printer.err(match pulled.from {
         Some(from) => format!("{GOOD}downloaded{GOOD:#} {} from {from}; sha256 matches", known.name),
         None => format!("{} is already downloaded; sha256 matches", known.name),
     });
-    printer.out(pulled.path.display().to_string());
+    printer.print_line(pulled.path.display().to_string());
     Ok(Exit::Good)
 }
 
@@ -188,20 +188,23 @@ fn add(args: &AddArgs, environment: Environment<'_>, printer: &Printer) -> Resul
     }
     printer.err(said);
     if let Some(file) = choice.file(environment) {
-        printer.out(file.display().to_string());
+        printer.print_line(file.display().to_string());
     }
     Ok(Exit::Good)
 }
 
 /// Returns the named weights; else the file in the environment, else the default weights.
-fn chosen(name: Option<&str>, environment: Environment<'_>) -> Result<WeightsChoice, Failure> {
+fn choose_weights(name: Option<&str>, environment: Environment<'_>) -> Result<WeightsChoice, Failure> {
     let by_environment =
         || environment(env_vars::WEIGHTS).map(|file| WeightsChoice::File(PathBuf::from(file)));
-    name.map_or_else(|| Ok(by_environment().unwrap_or(WeightsChoice::Usual)), |name| named(name, environment))
+    name.map_or_else(
+        || Ok(by_environment().unwrap_or(WeightsChoice::Usual)),
+        |name| named_weights(name, environment),
+    )
 }
 
 fn path(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Result<Exit, Failure> {
-    let choice = chosen(args.name.as_deref(), environment)?;
+    let choice = choose_weights(args.name.as_deref(), environment)?;
     let found = embedded_model::at_hand(&choice, environment);
     if args.form.json {
         let (path, built_in) = match found {
@@ -215,7 +218,7 @@ fn path(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Re
     }
     match found {
         Some(WeightsAtHand::File(path)) if path.is_file() => {
-            printer.out(path.display().to_string());
+            printer.print_line(path.display().to_string());
             Ok(Exit::Good)
         }
         Some(WeightsAtHand::BuiltIn(_)) => {
@@ -232,19 +235,22 @@ fn path(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Re
 }
 
 fn rm(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Result<Exit, Failure> {
-    let choice = args.name.as_deref().map_or(Ok(WeightsChoice::Usual), |name| named(name, environment))?;
+    let choice =
+        args.name.as_deref().map_or(Ok(WeightsChoice::Usual), |name| named_weights(name, environment))?;
     let place = match &choice {
         WeightsChoice::File(file) => {
             let message = format!("cannot remove a file outside the cache: `{}`", file.display());
             return Err(Failure::new(ErrorCode::ProviderUnavailable, message)
                 .suggest("Name a model of `cogn model list`"));
         }
-        other => WeightsFolder::of_name(&other.name(), environment),
+        other => WeightsFolder::from_name(&other.name(), environment),
     };
     let Some(place) = place else { return Ok(Exit::Bad) };
     let mut removed = false;
     // The record last: while it exists, the name remains usable.
-    for path in [place.file(), place.packed(), place.part(), place.origin(), place.hashes(), place.record()] {
+    for path in
+        [place.file(), place.packed_path(), place.part(), place.origin(), place.hashes(), place.record()]
+    {
         match fs::remove_file(&path) {
             Ok(()) => removed = true,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -268,9 +274,9 @@ fn rm(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Resu
 fn verify(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> Result<Exit, Failure> {
     let rows: Vec<ModelRow> = match args.name.as_deref() {
         Some(name) => {
-            row(&named(name, environment)?, environment, Thoroughness::Complete).into_iter().collect()
+            row(&named_weights(name, environment)?, environment, Thoroughness::Complete).into_iter().collect()
         }
-        None => here(rows(environment, Thoroughness::Complete)),
+        None => installed_rows(rows(environment, Thoroughness::Complete)),
     };
     let good = rows.iter().all(|row| row.installed && row.says.is_none());
     let exit = if good { Exit::Good } else { Exit::Bad };
@@ -285,7 +291,7 @@ fn verify(args: &NamedArgs, environment: Environment<'_>, printer: &Printer) -> 
 }
 
 /// Returns the installed rows. Missing default weights are listed only if no others are installed.
-fn here(rows: Vec<ModelRow>) -> Vec<ModelRow> {
+fn installed_rows(rows: Vec<ModelRow>) -> Vec<ModelRow> {
     let others = rows.iter().any(|row| row.installed);
     let is_missed = |row: &ModelRow| !others && row.name == SMOLLM2.name;
     rows.into_iter().filter(|row| row.installed || row.says.is_some() || is_missed(row)).collect()
@@ -299,10 +305,11 @@ fn report(row: &ModelRow, printer: &Printer) {
         (None, false, _) => {
             printer.error(&format!("`{}` is not on this machine", row.name), Some(&row.remedy));
         }
-        (None, true, Some(_)) => printer.out(format!("{}: length and sha256 match", row.name)),
+        (None, true, Some(_)) => printer.print_line(format!("{}: length and sha256 match", row.name)),
         (None, true, None) => {
             let sha256 = row.sha256.as_deref().unwrap_or("unknown");
-            printer.out(format!("{}: GGUF; the expected sha256 is unknown, found: {sha256}", row.name));
+            printer
+                .print_line(format!("{}: GGUF; the expected sha256 is unknown, found: {sha256}", row.name));
         }
     }
 }

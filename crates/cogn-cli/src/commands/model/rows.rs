@@ -57,14 +57,14 @@ pub(super) enum Thoroughness {
 /// Returns every set of weights that could answer.
 pub(super) fn rows(environment: Environment<'_>, how: Thoroughness) -> Vec<ModelRow> {
     let named = environment(env_vars::WEIGHTS).map(PathBuf::from);
-    let known = KNOWN_WEIGHTS.into_iter().filter_map(|known| cached(known, environment, how));
+    let known = KNOWN_WEIGHTS.into_iter().filter_map(|known| cached_row(known, environment, how));
     let added = AddedWeights::all(environment);
     named
         .map(|path| foreign(&path, environment))
         .into_iter()
         .chain(BUILT_IN.map(built_in))
         .chain(known)
-        .chain(added.into_iter().filter_map(|added| own(added, environment, how)))
+        .chain(added.into_iter().filter_map(|added| user_row(added, environment, how)))
         .collect()
 }
 
@@ -76,13 +76,15 @@ pub(super) fn row(
 ) -> Option<ModelRow> {
     match choice {
         WeightsChoice::File(file) => Some(foreign(file, environment)),
-        WeightsChoice::Added(added) => own(added.clone(), environment, how),
-        WeightsChoice::Usual | WeightsChoice::Known(_) => cached(choice.known()?, environment, how),
+        WeightsChoice::Added(added) => user_row(added.clone(), environment, how),
+        WeightsChoice::Usual | WeightsChoice::Known(_) => {
+            cached_row(choice.known_weights()?, environment, how)
+        }
     }
 }
 
 /// Returns the row of known weights in the cache, installed or not.
-pub(super) fn cached(
+pub(super) fn cached_row(
     known: &KnownWeights,
     environment: Environment<'_>,
     how: Thoroughness,
@@ -120,11 +122,11 @@ fn says(found: WeightsState) -> Option<String> {
 }
 
 /// Returns the row of a user model. It must be unchanged since it was added.
-fn own(added: AddedWeights, environment: Environment<'_>, how: Thoroughness) -> Option<ModelRow> {
-    let path = WeightsFolder::of_name(&added.name, environment)?.file();
+fn user_row(added: AddedWeights, environment: Environment<'_>, how: Thoroughness) -> Option<ModelRow> {
+    let path = WeightsFolder::from_name(&added.name, environment)?.file();
     let hash = || match how {
         Thoroughness::Remembered => weights::hash_of(&path, environment),
-        Thoroughness::Complete => weights::hash_anew(&path),
+        Thoroughness::Complete => weights::hash_file(&path),
     };
     let found = match weights::look_for(added.length, &path) {
         WeightsState::Right => match hash() {
@@ -204,7 +206,7 @@ fn foreign(path: &Path, environment: Environment<'_>) -> ModelRow {
 pub(super) fn table(rows: &[ModelRow]) -> TextTable {
     TextTable::new(["NAME", "STATE", "SIZE", "LICENCE", "CONTEXT", "MEMORY", "FROM"])
         .right(&[2, 4, 5])
-        .without(&[6, 4])
+        .optional_columns(&[6, 4])
         .with(rows.iter().map(cells))
 }
 

@@ -6,7 +6,7 @@ use cognitive_ports::review::calibration::MIN_DECISIONS;
 use cognitive_ports::review::{CalibrationReport, ModelCalibration, Review, Verdict};
 use serde_json::Value;
 
-use crate::figures::{bar, counted, local_time};
+use crate::figures::{bar, count_text, local_time};
 use crate::printer::{BAD, DOUBT, FAINT, GOOD, NOTE, Printer, plain};
 use crate::text_table::TextTable;
 use crate::view;
@@ -31,7 +31,7 @@ fn common(review: &Review) -> [String; 4] {
     ]
 }
 
-fn sure(review: &Review) -> [String; 2] {
+fn confidence_cells(review: &Review) -> [String; 2] {
     let worth = review.calibrated_confidence.map_or_else(|| "-".to_owned(), |worth| format!("{worth:.2}"));
     [format!("{:.2}", review.confidence), worth]
 }
@@ -39,37 +39,37 @@ fn sure(review: &Review) -> [String; 2] {
 /// Returns the table of open reviews.
 pub(super) fn open(reviews: &[Review]) -> TextTable {
     let heads = ["REVIEW", "TIME", "MODULE", "RISK", "CONFIDENCE", "WORTH", "RULE", "SAYS"];
-    let table = TextTable::new(heads).right(&[0, 4, 5]).prose(7).without(&[5, 1, 6, 3]);
+    let table = TextTable::new(heads).right(&[0, 4, 5]).prose(7).optional_columns(&[5, 1, 6, 3]);
     table.with(reviews.iter().map(|review| {
         let last = [plain(cut(&review.rule, NAME)), plain(&review.explain)];
-        common(review).into_iter().chain(sure(review)).chain(last).collect()
+        common(review).into_iter().chain(confidence_cells(review)).chain(last).collect()
     }))
 }
 
 /// Returns the table of decided reviews.
-pub(super) fn decided(reviews: &[Review]) -> TextTable {
+pub(super) fn decided_table(reviews: &[Review]) -> TextTable {
     let heads = ["REVIEW", "TIME", "MODULE", "RISK", "CONFIDENCE", "WORTH", "VERDICT", "BY", "REASON"];
-    let table = TextTable::new(heads).right(&[0, 4, 5]).prose(8).without(&[5, 1, 3, 7]);
+    let table = TextTable::new(heads).right(&[0, 4, 5]).prose(8).optional_columns(&[5, 1, 3, 7]);
     table.with(reviews.iter().map(|review| {
         let decision = review.decision.as_ref();
         let by = decision.and_then(|decision| decision.by.as_deref()).unwrap_or("-");
         let reason = decision.map_or("", |decision| decision.reason.as_str());
         let last = [verdict(review), plain(cut(by, NAME)), plain(reason)];
-        common(review).into_iter().chain(sure(review)).chain(last).collect()
+        common(review).into_iter().chain(confidence_cells(review)).chain(last).collect()
     }))
 }
 
 fn verdict(review: &Review) -> String {
     match review.decision.as_ref().map(|decision| decision.verdict) {
         None => "-".to_owned(),
-        Some(verdict @ Verdict::Approve) => format!("{GOOD}{}{GOOD:#}", verdict.past()),
-        Some(verdict @ Verdict::Reject) => format!("{BAD}{}{BAD:#}", verdict.past()),
-        Some(verdict @ Verdict::Correct) => format!("{DOUBT}{}{DOUBT:#}", verdict.past()),
+        Some(verdict @ Verdict::Approve) => format!("{GOOD}{}{GOOD:#}", verdict.past_participle()),
+        Some(verdict @ Verdict::Reject) => format!("{BAD}{}{BAD:#}", verdict.past_participle()),
+        Some(verdict @ Verdict::Correct) => format!("{DOUBT}{}{DOUBT:#}", verdict.past_participle()),
     }
 }
 
 /// Prints one run with everything that a decision needs.
-pub(super) fn whole(review: &Review, printer: &Printer) {
+pub(super) fn print_review(review: &Review, printer: &Printer) {
     let whose = review.user.as_deref().or(review.key.as_deref());
     let mut facts = vec![
         ("review", plain(&review.id)),
@@ -96,10 +96,10 @@ pub(super) fn whole(review: &Review, printer: &Printer) {
     section("input", review.input.as_ref(), printer);
     match review.envelope.clone().map(Envelope::from_value) {
         Some(Ok(envelope)) => {
-            printer.out("");
+            printer.print_line("");
             let width = printer.width();
             for line in &view::card(&review.module, &envelope, width) {
-                printer.out(line);
+                printer.print_line(line);
             }
         }
         _ => section("answer", review.envelope.as_ref(), printer),
@@ -112,13 +112,13 @@ pub(super) fn whole(review: &Review, printer: &Printer) {
 
 /// Prints a value under a heading, as JSON.
 fn section(name: &str, value: Option<&Value>, printer: &Printer) {
-    printer.out("");
-    printer.out(format!("{FAINT}{name}{FAINT:#}"));
+    printer.print_line("");
+    printer.print_line(format!("{FAINT}{name}{FAINT:#}"));
     match value {
-        None => printer.out("  dropped by retention"),
+        None => printer.print_line("  dropped by retention"),
         Some(value) => {
             let text = serde_json::to_string_pretty(value).unwrap_or_default();
-            text.lines().for_each(|line| printer.out(format!("  {}", plain(line))));
+            text.lines().for_each(|line| printer.print_line(format!("  {}", plain(line))));
         }
     }
 }
@@ -127,16 +127,17 @@ fn section(name: &str, value: Option<&Value>, printer: &Printer) {
 pub(super) fn calibrations(reports: &[ModelCalibration], printer: &Printer) {
     for (place, ModelCalibration { module, model, report }) in reports.iter().enumerate() {
         if place > 0 {
-            printer.out("");
+            printer.print_line("");
         }
-        printer.out(format!("{} {FAINT}on{FAINT:#} {}", plain(module), plain(model)));
+        printer.print_line(format!("{} {FAINT}on{FAINT:#} {}", plain(module), plain(model)));
         calibration(report, printer);
     }
 }
 
 fn calibration(report: &CalibrationReport, printer: &Printer) {
-    let table =
-        TextTable::new(["CONFIDENCE", "ANSWERS", "RIGHT", "SHARE", ""]).right(&[1, 2, 3]).without(&[4]);
+    let table = TextTable::new(["CONFIDENCE", "ANSWERS", "RIGHT", "SHARE", ""])
+        .right(&[1, 2, 3])
+        .optional_columns(&[4]);
     let rows = report.bins.iter().filter(|bin| bin.count > 0).map(|bin| {
         #[expect(clippy::cast_precision_loss, reason = "there are never 2^53 decisions")]
         let share = bin.right as f64 / bin.count as f64;
@@ -150,10 +151,10 @@ fn calibration(report: &CalibrationReport, printer: &Printer) {
     });
     printer.table(&table.with(rows));
     let number = |error: Option<f64>| error.map_or_else(|| "-".to_owned(), |error| format!("{error:.2}"));
-    printer.out("");
+    printer.print_line("");
     printer.prose(&format!(
         "{}, calibration error of confidence {}, of calibrated confidence {}",
-        counted(report.decisions, "decision"),
+        count_text(report.decisions, "decision"),
         number(report.raw_error),
         number(report.calibrated_error)
     ));

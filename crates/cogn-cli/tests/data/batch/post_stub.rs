@@ -55,7 +55,7 @@ fn answer(request: &FakeRequest, state: &StubState) -> Act {
     let path = request.path.split('?').next().unwrap();
     let (status, reply) = route(method, path, body, state, &format!("http://{host}"));
     match status {
-        0 => Act::nothing(Then::Close),
+        0 => Act::no_response(Then::Close),
         status => Act::reply(status, "content-type: application/json\r\n", reply),
     }
 }

@@ -59,7 +59,7 @@ impl Office {
     }
 
     fn dice(&mut self) -> f64 {
-        f64::from(u32::try_from(self.random.below(1_000_000)).unwrap()) / 1_000_000.0
+        f64::from(u32::try_from(self.random.next_below(1_000_000)).unwrap()) / 1_000_000.0
     }
 
     /// Runs the module once: stated confidence, calibrated confidence, and whether it is right.

@@ -256,7 +256,7 @@ impl Server {
     }
 
     pub(crate) fn begin(command: &mut Command) -> Self {
-        Self(TestServer::spawn_unread(command).unwrap())
+        Self(TestServer::spawn_without_reader(command).unwrap())
     }
 
     /// Sends a run; the response can be read from the returned stream.

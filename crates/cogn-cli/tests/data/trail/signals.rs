@@ -80,7 +80,7 @@ fn a_client_that_hangs_up_leaves_a_record_a_count_and_a_line() {
     drop(stream);
     assert!(service.was_left("gone"));
     // The log line is the last output about a request: everything else is complete then.
-    server.until_said("\"status\":499");
+    server.wait_for_line("\"status\":499");
     let (_, metrics) = server.get_text("GET /metrics", &[], "");
     let counted = "cogn_runs_total{module=\"talk\",model=\"openai/stub\",outcome=\"E2010\"} 1";
     assert!(metrics.contains(counted), "{metrics}");

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use cognitive_testkit::until;
+use cognitive_testkit::wait_until;
 use serde_json::Value;
 
 use super::support::{BRINGS, BRINGS_ANOTHER, FAILS, Hub, World, nowhere, read_head};
@@ -269,7 +269,7 @@ fn ctrl_c_leaves_a_download_that_the_next_pull_takes_up() {
     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 98362432\r\n\r\nGGUF!").unwrap();
     // The rest never arrives. The received bytes are on disk when the file has this length.
     let part = world.file().with_extension("gguf.part");
-    until("the part of the download", || {
+    wait_until("the part of the download", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended before the download began");
         fs::metadata(&part).map_or(0, |meta| meta.len()) >= 5
     });

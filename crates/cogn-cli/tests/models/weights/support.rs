@@ -70,7 +70,7 @@ impl World {
     }
 
     pub(crate) fn place(&self) -> WeightsFolder {
-        WeightsFolder::below(&KNOWN, &self.cache())
+        WeightsFolder::in_cache(&KNOWN, &self.cache())
     }
 
     pub(crate) fn tools(&self) -> PathBuf {

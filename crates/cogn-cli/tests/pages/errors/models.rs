@@ -85,11 +85,11 @@ pub(crate) fn custom_value(_: &Value) -> Value {
 }
 
 pub(crate) fn silence(_: &Value) -> Value {
-    asked(Act::nothing(Then::Silence), &["--timeout", "1"])
+    asked(Act::no_response(Then::Silence), &["--timeout", "1"])
 }
 
 pub(crate) fn silent_stream(_: &Value) -> Value {
-    asked(Act::nothing(Then::Silence), &["--timeout", "1", "--stream"])
+    asked(Act::no_response(Then::Silence), &["--timeout", "1", "--stream"])
 }
 
 pub(crate) fn token_limit(_: &Value) -> Value {

@@ -18,7 +18,7 @@ struct Site {
 
 impl Site {
     fn start() -> Self {
-        let (home, service) = (home(), FakeModel::saying(&good_answer(&json!({ "rationale": "r" }))));
+        let (home, service) = (home(), FakeModel::with_answer(&good_answer(&json!({ "rationale": "r" }))));
         module(&home, "words", "response: {mode: both}", &plain());
         module(&home, "viewer", "modalities: {input: [text, image]}", &plain());
         let url = service.url();

@@ -34,7 +34,7 @@ pub(crate) fn library(home: &Home, ask: &Ask<'_>) -> Value {
     let database = json!({ "audit": { "path": home.path("cognitive.db") } });
     let config =
         [service, prices, database].into_iter().fold(Config::parse(&written).unwrap(), |config, more| {
-            config.over(Config::parse(&more.to_string()).unwrap())
+            config.or(Config::parse(&more.to_string()).unwrap())
         });
     let modules = Library::new(home.folder(), None, &[]);
     let typed = TypedSettings::parse_from([&["program"], ask.flags].concat());

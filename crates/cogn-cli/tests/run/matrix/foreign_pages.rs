@@ -10,7 +10,7 @@ fn a_page_of_another_origin_runs_modules_and_sees_no_past_run() {
         "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
         "data": { "rationale": "r" },
     });
-    let service = FakeModel::saying(&answer);
+    let service = FakeModel::with_answer(&answer);
     let url = service.url();
     let home = crate::home();
     home.user_config("audit: {payloads: true}\n");

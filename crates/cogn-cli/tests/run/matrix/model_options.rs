@@ -81,7 +81,7 @@ impl Way {
 
 /// Runs a cell. Without trust, the file of a project moves no input; a model of the same service takes effect.
 fn cell(case: &ModelCase, surface: Surface, way: Way) -> Result<bool, String> {
-    let seed = OptionCase::named("seed");
+    let seed = OptionCase::from_name("seed");
     let (default, other, home) = (seed.service(), seed.service(), crate::home());
     seed.write_modules(&home);
     let addresses = [default.url(), other.url()];

@@ -45,7 +45,7 @@ struct Services {
 
 impl Services {
     fn start() -> Self {
-        Self { default: FakeModel::saying(&good()), own: FakeModel::saying(&good()) }
+        Self { default: FakeModel::with_answer(&good()), own: FakeModel::with_answer(&good()) }
     }
 
     fn environment(&self) -> Vec<(String, String)> {

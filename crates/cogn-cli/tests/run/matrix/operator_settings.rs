@@ -26,7 +26,7 @@ fn in_files(settings: &Value) -> [(&'static str, Setup<'static>); 2] {
 /// Runs `words` with these settings. A program gives the library one configuration, so it has no file of a project.
 fn run(service: &FakeModel, surface: Surface, setup: &Setup<'_>, tier: &str) -> Option<(Home, Seen)> {
     let home = crate::home();
-    OptionCase::named("seed").write_modules(&home);
+    OptionCase::from_name("seed").write_modules(&home);
     let manifest = home.path("cognitive/modules/words/module.yaml");
     let mut words: Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
     words["tier"] = json!(tier);
@@ -52,7 +52,7 @@ fn every_surface_asks_the_next_model_of_the_fallback_chain() {
                         "failure" => FakeReply::Text("no JSON".to_owned()),
                         _ => FakeReply::Text(answer(0.9).to_string()),
                     });
-                    let (second, url) = (FakeModel::saying(&answer(0.99)), first.url());
+                    let (second, url) = (FakeModel::with_answer(&answer(0.99)), first.url());
                     let mut setup = setup;
                     setup.environment.push(("MISTRAL_API_KEY", "sk-first-first-first"));
                     let environment =
@@ -79,7 +79,7 @@ fn the_threshold_of_the_operator_is_in_effect_on_every_surface() {
                     continue;
                 }
                 table.cell(format!("{threshold}, file of the {file}, on {surface:?}"), move || {
-                    let service = FakeModel::saying(&answer(0.92));
+                    let service = FakeModel::with_answer(&answer(0.92));
                     let Some((_, seen)) = run(&service, surface, &setup, "exec") else { return Ok(false) };
                     if seen.envelope["ok"] == is_ok { Ok(true) } else { Err(seen.to_string()) }
                 });
@@ -98,7 +98,7 @@ fn a_budget_that_is_spent_lets_no_request_leave_on_any_surface() {
                 continue;
             }
             table.cell(format!("file of the {file}, on {surface:?}"), move || {
-                let service = FakeModel::saying(&answer(0.9));
+                let service = FakeModel::with_answer(&answer(0.9));
                 let Some((_, seen)) = run(&service, surface, &setup, "decision") else { return Ok(false) };
                 let said = seen.envelope.to_string();
                 // A batch stops before its first row.
@@ -140,7 +140,7 @@ fn a_run_whose_model_cannot_be_built_leaves_a_record() {
     }
     for (surface, setup) in cells {
         table.cell(format!("{} {:?} on {surface:?}", setup.user, setup.environment), move || {
-            let service = FakeModel::saying(&answer(0.9));
+            let service = FakeModel::with_answer(&answer(0.9));
             let Some((home, seen)) = run(&service, surface, &setup, "decision") else { return Ok(false) };
             assert!(seen.requests.is_empty(), "{seen}");
             expect_record(&home, &seen.envelope)
@@ -150,7 +150,7 @@ fn a_run_whose_model_cannot_be_built_leaves_a_record() {
         let setup = user(of_module.clone());
         table.cell(format!("{of_module} on a server, as {accept}"), move || {
             let home = crate::home();
-            OptionCase::named("seed").write_modules(&home);
+            OptionCase::from_name("seed").write_modules(&home);
             configure(&home, &setup);
             let server = TestServer::start(&home, &[], &[("OPENAI_API_KEY", "sk-test-test-test")]);
             let (_, body) = server.ask("POST /api/run/words", &[("accept", accept)], "{}");

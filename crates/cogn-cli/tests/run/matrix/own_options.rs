@@ -9,7 +9,7 @@ use super::table::Table;
 
 /// A service whose answers lack a member that the schema of the module requires.
 fn incomplete() -> FakeModel {
-    FakeModel::saying(&json!({
+    FakeModel::with_answer(&json!({
         "ok": true,
         "meta": { "confidence": 0.9, "risk": "low", "explain": "e" },
         "data": { "rationale": "r" },
@@ -32,7 +32,7 @@ fn schemas_are_not_enforced_where_a_program_of_this_machine_says_so() {
                 if is_asked { (flags.clone(), options.clone()) } else { (Vec::new(), Value::Null) };
             table.cell(format!("asked: {is_asked} on {surface:?}"), move || {
                 let (service, home) = (incomplete(), crate::home());
-                OptionCase::named("seed").write_modules(&home);
+                OptionCase::from_name("seed").write_modules(&home);
                 let setup = Setup { flags, options, ..Setup::default() };
                 let seen = asked(&home, &service, surface, ("words", json!({})), &setup, 1);
                 if surface.is_missing(&seen.envelope) {
@@ -47,8 +47,8 @@ fn schemas_are_not_enforced_where_a_program_of_this_machine_says_so() {
 
 /// Runs a module whose service is elsewhere: the address `0.0.0.0` is that of this machine, and not a loopback address.
 fn elsewhere(surface: Surface, module: &str, setup: &Setup<'_>) -> Seen {
-    let (service, home) = (OptionCase::named("seed").service(), crate::home());
-    OptionCase::named("seed").write_modules(&home);
+    let (service, home) = (OptionCase::from_name("seed").service(), crate::home());
+    OptionCase::from_name("seed").write_modules(&home);
     configure(&home, setup);
     let (_, port) = service.address.rsplit_once(':').unwrap();
     let url = format!("http://0.0.0.0:{port}/v1");
@@ -97,7 +97,7 @@ fn a_module_for_models_of_this_machine_asks_no_other_on_every_surface() {
 
 #[test]
 fn old_names_of_options_are_read() {
-    let (tokens, time) = (OptionCase::named("max_output_tokens"), OptionCase::named("timeout"));
+    let (tokens, time) = (OptionCase::from_name("max_output_tokens"), OptionCase::from_name("timeout"));
     let mut table = Table::new("old names");
     let old = json!({ "timeout_seconds": 1 });
     let own = json!({ "modules": { "words": old } });
@@ -134,7 +134,7 @@ fn media_reach_the_model_on_every_surface() {
     let plain = Surface::ALL.into_iter().chain([Surface::Python, Surface::TypeScript]);
     for (surface, flags) in plain.map(|surface| (surface, Vec::new())).chain([recorded]) {
         table.cell(format!("{surface:?} {flags:?}"), move || {
-            let (service, home) = (OptionCase::named("seed").service(), crate::home());
+            let (service, home) = (OptionCase::from_name("seed").service(), crate::home());
             let manifest = json!({
                 "name": "pictures", "version": "1.0.0", "responsibility": "Look at pictures",
                 "modalities": { "input": ["text", "image"] },
@@ -171,8 +171,8 @@ fn a_limit_of_cost_is_reported_as_the_fault_of_the_caller() {
         ("flag", Setup { flags: vec!["--max-cost", "0.00000001"], ..Setup::default() }),
     ] {
         table.cell(way.to_owned(), move || {
-            let (service, home) = (OptionCase::named("seed").service(), crate::home());
-            OptionCase::named("seed").write_modules(&home);
+            let (service, home) = (OptionCase::from_name("seed").service(), crate::home());
+            OptionCase::from_name("seed").write_modules(&home);
             configure(&home, &setup);
             let url = service.url();
             let environment = [("OPENAI_API_KEY", "sk-test-test-test"), ("OPENAI_BASE_URL", url.as_str())];

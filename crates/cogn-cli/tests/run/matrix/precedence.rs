@@ -55,7 +55,7 @@ fn seeds(first: &'static str, second: &'static str) -> Setup<'static> {
 // D-33
 #[test]
 fn the_more_specific_source_of_an_option_wins_on_every_surface() {
-    let case = OptionCase::named("seed");
+    let case = OptionCase::from_name("seed");
     let mut table = Table::new("order of sources");
     for surface in Surface::ALL.into_iter().chain(CLIENTS) {
         for pair in sources(surface).windows(2) {
@@ -71,7 +71,7 @@ fn the_more_specific_source_of_an_option_wins_on_every_surface() {
 // A switch that a file turns on can be turned off for one run.
 #[test]
 fn a_flag_and_a_request_turn_a_switch_off() {
-    let cases = ["receipt", "no_cache", "strict_parse", "early_stop"].map(OptionCase::named);
+    let cases = ["receipt", "no_cache", "strict_parse", "early_stop"].map(OptionCase::from_name);
     let mut table = Table::new("switches that are turned off");
     for case in &cases {
         // Without an early stop only the time limit ends the call.
@@ -114,7 +114,7 @@ fn limits() -> [(&'static str, Value); 4] {
 fn a_project_loosens_a_limit_only_with_trust() {
     let mut table = Table::new("trust");
     for (name, looser) in limits().into_iter().chain([("strict_parse", json!(false))]) {
-        let case = OptionCase::named(name);
+        let case = OptionCase::from_name(name);
         for (surface, is_trusted) in Surface::ALL
             .into_iter()
             .chain([Surface::Python, Surface::TypeScript])
@@ -143,7 +143,7 @@ fn a_project_loosens_a_limit_only_with_trust() {
 fn a_request_loosens_no_limit_of_the_operator() {
     let mut table = Table::new("limits of the operator");
     for (name, looser) in limits().into_iter().chain([("strict_parse", json!(false))]) {
-        let case = OptionCase::named(name);
+        let case = OptionCase::from_name(name);
         for surface in SERVERS.into_iter().chain([Surface::TypeScript]) {
             for way in ["flag", "file", "module"] {
                 let (case, options) = (case.clone(), json!({ name: looser }));

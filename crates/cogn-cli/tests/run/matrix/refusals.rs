@@ -19,7 +19,7 @@ const AGENTS: [Surface; 2] = [Surface::McpStdio, Surface::McpHttp];
 /// Expects an error that names the option, and no request of a model. A process that ends before it answers shows its output in
 /// the panic of its test.
 fn refuses(surface: Surface, input: Value, setup: &Setup<'_>, name: &str) -> Result<bool, String> {
-    let case = OptionCase::named("seed");
+    let case = OptionCase::from_name("seed");
     let (service, home) = (case.service(), crate::home());
     case.write_modules(&home);
     configure(&home, setup);
@@ -173,7 +173,7 @@ fn a_command_refuses_the_flags_that_it_would_ignore() {
         for flag in flags.filter(|flag| !has(flag[0])) {
             table.cell(format!("{command} {}", flag[0]), move || {
                 let home = crate::home();
-                OptionCase::named("seed").write_modules(&home);
+                OptionCase::from_name("seed").write_modules(&home);
                 home.write("cases.jsonl", "{\"input\": {}, \"expect\": {\"ok\": true}}\n");
                 let output = home.run(&[&[command], args, flag].concat(), &[], "");
                 let is_refused = output.code == Some(2) && output.err.contains(said);

@@ -205,7 +205,7 @@ fn part(case: &OptionCase, surface: Surface, setup: &Setup<'_>) -> Result<bool, 
 fn without_its_option_a_cell_is_seen_to_fail() {
     let cases = OptionCase::all();
     let mut table = Table::new("no option");
-    for case in cases.iter().filter(|case| case.ends_without()) {
+    for case in cases.iter().filter(|case| case.ends_by_itself()) {
         let can_fail = |surface: &Surface| case.name != "no_cache" || surface.has_cache();
         for surface in Surface::ALL.into_iter().chain(CLIENTS).filter(can_fail) {
             table.cell(format!("no {} on {surface:?}", case.name), move || {

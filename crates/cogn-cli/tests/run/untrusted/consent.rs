@@ -37,7 +37,7 @@ fn a_file_that_was_trusted_counts_until_it_changes() {
     }
     assert!(error["suggestion"].as_str().unwrap().contains("`cogn trust`"), "{error}");
     assert!(refused.said.contains("`audit.payloads`"), "{}", refused.said);
-    assert!(world.real().asked().is_empty());
+    assert!(world.real().raw_requests().is_empty());
 
     let unasked = cogn(&world, &[], "trust");
     assert_eq!(unasked.code, Some(1), "{}", unasked.said);
@@ -51,7 +51,7 @@ fn a_file_that_was_trusted_counts_until_it_changes() {
     let record = world.home().join(".cognitive/trusted.json");
     assert_eq!(fs::metadata(&record).unwrap().permissions().mode() & 0o777, 0o600);
     let works = cogn(&world, &[], RUN);
-    assert_eq!((works.code, world.real().asked().len()), (Some(0), 1), "{}", works.said);
+    assert_eq!((works.code, world.real().raw_requests().len()), (Some(0), 1), "{}", works.said);
     assert!(!works.said.contains("are ignored"), "{}", works.said);
     assert!(cogn(&world, &[], "trust --list").out.contains("trusted"));
 
@@ -90,7 +90,7 @@ fn a_container_vouches_for_the_file_or_for_one_version_of_it() {
     ] {
         assert_eq!(cogn(&world, &env, &line).code, Some(1), "{line}");
     }
-    assert_eq!(world.real().asked().len(), 4);
+    assert_eq!(world.real().raw_requests().len(), 4);
 }
 
 // Without a key, a model on this machine may be called; nothing is sent elsewhere.
@@ -99,7 +99,7 @@ fn an_address_on_this_machine_needs_no_trust_where_no_key_goes() {
     let world = World::new();
     world.write("cognitive.yaml", "provider: vllm\nbase_url: {REAL}\nmodel: m\n");
     let works = cogn(&world, &[("VLLM_API_KEY", "")], RUN);
-    assert_eq!((works.code, world.real().asked().len()), (Some(0), 1), "{}", works.said);
+    assert_eq!((works.code, world.real().raw_requests().len()), (Some(0), 1), "{}", works.said);
     world.write("cognitive.yaml", "provider: vllm\nbase_url: http://192.0.2.7/v1\nmodel: m\n");
     let refused = cogn(&world, &[("VLLM_API_KEY", "")], RUN);
     assert!(refused.said.contains("would send the input"), "{}", refused.said);
@@ -162,5 +162,5 @@ fn a_key_goes_over_http_to_this_machine_only() {
     let proxy = world.real().url().replace("/v1", "");
     let env = [("COGN_ALLOW_PLAIN_HTTP", "1"), ("HTTP_PROXY", proxy.as_str())];
     let works = cogn(&world, &env, &line);
-    assert_eq!((works.code, world.real().asked().len()), (Some(0), 1), "{}", works.said);
+    assert_eq!((works.code, world.real().raw_requests().len()), (Some(0), 1), "{}", works.said);
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
-use cognitive_testkit::{Act, FakeModel, Home, PATIENCE, SELF_SIGNED, TestServer, good_answer, streamed};
+use cognitive_testkit::{Act, FakeModel, Home, PATIENCE, SELF_SIGNED, TestServer, good_answer, stream_reply};
 use serde_json::json;
 
 use super::table::Variant;
@@ -48,7 +48,7 @@ impl World {
         }
         root.write("home/.ssh/id", "private").write("out/empty", "");
         let good = good_answer(&json!({ "rationale": "One topic.", "summary": "Short." }));
-        let fine = || vec![Act::stream(streamed(&good))];
+        let fine = || vec![Act::stream(stream_reply(&good))];
         Self {
             root,
             real: FakeModel::script(fine()),
@@ -79,7 +79,7 @@ impl World {
 
     /// Returns all requests to the attacker.
     pub(crate) fn thief_heard(&self) -> Vec<String> {
-        [self.thief.asked(), self.thief_tls.asked()].concat()
+        [self.thief.raw_requests(), self.thief_tls.raw_requests()].concat()
     }
 
     pub(crate) fn fill_in(&self, text: &str) -> String {

@@ -1,7 +1,7 @@
 //! PostgreSQL is killed or hangs under running servers and recovers: each port behaves as documented, and acknowledged
 //! data is still there.
 
-use cognitive_testkit::{TestPostgres, until};
+use cognitive_testkit::{TestPostgres, wait_until};
 use serde_json::{Value, json};
 
 use super::service::{Home, Server, Service, answer};
@@ -80,7 +80,7 @@ impl World {
             until_taken(server, name);
         }
         // This server answers during an outage, too; its warnings end when it uses the database again.
-        until("a run without a warning", || {
+        wait_until("a run without a warning", || {
             !run(&self.lenient, "memo", "lenient-after").1.contains("cannot be read")
         });
         let (status, kept) = run(&self.lenient, "memo", "kept");
@@ -110,7 +110,7 @@ fn run(server: &Server, module: &str, text: &str) -> (u16, String) {
 
 /// Retries runs until the server uses its database again, which it tries after a second.
 fn until_taken(server: &Server, text: &str) {
-    until("a run that is taken", || run(server, "talk", text).0 == 200);
+    wait_until("a run that is taken", || run(server, "talk", text).0 == 200);
 }
 
 #[test]

@@ -100,12 +100,12 @@ fn prompt_009_values_of_results() {
     let prompt = "Risk {{code-analyzer.meta.risk}}, {{ a.data.items[0]['x y'] }}, {{a}}.";
     let found = directives(prompt);
     let envelope = json!({ "meta": { "risk": "low" }, "data": { "items": [{ "x y": { "n": 1.5 } }] } });
-    let shown: Vec<_> = found.inserts.iter().map(|insert| insert.shown(&envelope)).collect();
+    let shown: Vec<_> = found.inserts.iter().map(|insert| insert.text(&envelope)).collect();
     let whole = r#"{"meta":{"risk":"low"},"data":{"items":[{"x y":{"n":1.5}}]}}"#;
     assert_eq!(shown, [Some("low".into()), Some(r#"{"n":1.5}"#.into()), Some(whole.into())]);
     assert_eq!(found.inserts[0].module, "code-analyzer");
     let missing = directives("{{a.data.none}}");
-    assert_eq!(missing.inserts[0].shown(&envelope), None);
+    assert_eq!(missing.inserts[0].text(&envelope), None);
 }
 
 #[test]
@@ -209,7 +209,7 @@ proptest! {
             match piece {
                 PromptPiece::Text(text) => rendered.push_str(text),
                 PromptPiece::Call(call) => prop_assert_eq!(&call.module, "first"),
-                PromptPiece::Insert(insert) => rendered.push_str(&insert.shown(&envelope).unwrap()),
+                PromptPiece::Insert(insert) => rendered.push_str(&insert.text(&envelope).unwrap()),
             }
         }
         prop_assert_eq!(rendered, format!(" {value} end"));

@@ -13,7 +13,7 @@ fn graph(root: &str, lines: &[&str]) -> Graph {
     let mut graph = Graph::new(root);
     for line in lines {
         let (name, needs) = line.split_once(':').unwrap();
-        let needs = needs.split_whitespace().map(Need::required).collect();
+        let needs = needs.split_whitespace().map(Need::required_module).collect();
         graph.add(name, ModuleNode { needs, ..ModuleNode::default() });
     }
     graph
@@ -39,10 +39,10 @@ fn comp_070_a_circle_is_told_with_its_way() {
 #[test]
 fn comp_070_a_circle_through_what_is_optional_or_stands_in_is_one() {
     let mut through = graph("a", &["b: a"]);
-    let optional = Need { optional: true, ..Need::required("b") };
+    let optional = Need { optional: true, ..Need::required_module("b") };
     through.add("a", ModuleNode { needs: vec![optional], ..ModuleNode::default() });
     assert_eq!(circle(&through), "a b a");
-    let fallback = Need { fallback: Some("b".to_owned()), ..Need::required("gone") };
+    let fallback = Need { fallback: Some("b".to_owned()), ..Need::required_module("gone") };
     through.add("a", ModuleNode { needs: vec![fallback], ..ModuleNode::default() });
     assert_eq!(circle(&through), "a b a");
 }
@@ -76,7 +76,7 @@ fn comp_071_the_longest_way_counts_and_inner_limits_only_tighten() {
     assert_eq!(limited("a", 6).check().unwrap().depth, 6);
     assert!(limited("c", 99).check().is_err(), "an inner limit lifts nothing");
     let mut tight = limited("a", 9);
-    let needs = vec![Need::required("f")];
+    let needs = vec![Need::required_module("f")];
     tight.add("e", ModuleNode { needs, max_depth: Some(1), ..ModuleNode::default() });
     let expected = GraphFault::TooDeep { way: vec!["e".into(), "f".into(), "g".into()], limit: 1 };
     assert_eq!(tight.check(), Err(expected));
@@ -106,15 +106,15 @@ fn comp_011_012_a_fallback_or_an_option_makes_up_for_what_is_missing() {
         graph.check()
     };
     let fallback =
-        |name: &str, fallback: &str| Need { fallback: Some(fallback.into()), ..Need::required(name) };
+        |name: &str, fallback: &str| Need { fallback: Some(fallback.into()), ..Need::required_module(name) };
     assert_eq!(with(fallback("ghost", "spare")).unwrap().order, ["spare", "a"]);
     assert!(with(fallback("ghost", "phantom")).is_err());
-    assert!(with(Need::required("lame")).is_err());
+    assert!(with(Need::required_module("lame")).is_err());
     // Both exist, so one may fail; the fallback is in the graph because it may run.
     assert_eq!(with(fallback("lame", "spare")).unwrap().order, ["lame", "spare", "a"]);
-    let absent = with(Need { optional: true, ..Need::required("lame") }).unwrap().absent;
+    let absent = with(Need { optional: true, ..Need::required_module("lame") }).unwrap().absent;
     assert_eq!(absent, [MissingModule { name: "ghost".into(), needed_by: "lame".into() }]);
-    let absent = with(Need { optional: true, ..Need::required("ghost") }).unwrap().absent;
+    let absent = with(Need { optional: true, ..Need::required_module("ghost") }).unwrap().absent;
     assert_eq!(absent, [MissingModule { name: "ghost".into(), needed_by: "a".into() }]);
 }
 
@@ -125,7 +125,7 @@ fn comp_021_another_version_is_not_there() {
         let range = VersionRange::parse(range).unwrap();
         graph.add(
             "a",
-            ModuleNode { needs: vec![Need { range, ..Need::required("b") }], ..ModuleNode::default() },
+            ModuleNode { needs: vec![Need { range, ..Need::required_module("b") }], ..ModuleNode::default() },
         );
         graph.add("b", ModuleNode { version: "1.4.0".to_owned(), ..ModuleNode::default() });
         graph.check()
@@ -140,8 +140,8 @@ fn names_are_handed_out_once_so_that_modules_are_loaded_once() {
     let mut asked = Vec::new();
     while let Some(name) = graph.next_unknown() {
         let needs = match name.as_str() {
-            "a" => vec![Need::required("b"), Need::required("c")],
-            "b" => vec![Need { fallback: Some("d".into()), ..Need::required("c") }],
+            "a" => vec![Need::required_module("b"), Need::required_module("c")],
+            "b" => vec![Need { fallback: Some("d".into()), ..Need::required_module("c") }],
             _ => Vec::new(),
         };
         graph.add(&name, ModuleNode { needs, ..ModuleNode::default() });
@@ -156,13 +156,16 @@ fn ladder(length: usize) -> Graph {
     let mut graph = Graph::new("0");
     for step in 0..length {
         let (left, right) = (format!("{step}l"), format!("{step}r"));
-        let needs = vec![Need::required(left.as_str()), Need::required(right.as_str())];
+        let needs = vec![Need::required_module(left.as_str()), Need::required_module(right.as_str())];
         graph
             .add(&step.to_string(), ModuleNode { needs, max_depth: Some(u64::MAX), ..ModuleNode::default() });
         for side in [left, right] {
             graph.add(
                 &side,
-                ModuleNode { needs: vec![Need::required((step + 1).to_string())], ..ModuleNode::default() },
+                ModuleNode {
+                    needs: vec![Need::required_module((step + 1).to_string())],
+                    ..ModuleNode::default()
+                },
             );
         }
     }
@@ -175,7 +178,7 @@ fn ten_thousand_modules_in_a_row_need_no_stack_and_no_exponential_time() {
     let on_a_small_stack = std::thread::Builder::new().stack_size(64 << 10).spawn(|| {
         let mut graph = ladder(10_000);
         assert_eq!(graph.check().unwrap().depth, 20_000);
-        graph.add("10000", ModuleNode { needs: vec![Need::required("0")], ..ModuleNode::default() });
+        graph.add("10000", ModuleNode { needs: vec![Need::required_module("0")], ..ModuleNode::default() });
         let fault = graph.check().unwrap_err();
         assert!(fault.message().len() < 200, "{}", fault.message());
         assert_eq!(fault.code(), ErrorCode::CircularDependency);
@@ -206,7 +209,7 @@ impl Plain {
             let need = |edge: &Edge| Need {
                 optional: edge.optional,
                 fallback: edge.fallback.map(|place| place.to_string()),
-                ..Need::required(edge.to.to_string())
+                ..Need::required_module(edge.to.to_string())
             };
             let max_depth = (place == 0).then_some(self.limit);
             let needs = edges.iter().map(need).collect();
@@ -363,7 +366,12 @@ fn certain_calls_are_counted_without_being_made() {
     let mut graph = Graph::new("0");
     while let Some(name) = graph.next_unknown() {
         let level: u32 = name.parse().unwrap();
-        let twice = || vec![Need::required((level + 1).to_string()), Need::required((level + 1).to_string())];
+        let twice = || {
+            vec![
+                Need::required_module((level + 1).to_string()),
+                Need::required_module((level + 1).to_string()),
+            ]
+        };
         let certain = if level < 4 { twice() } else { Vec::new() };
         let node = ModuleNode {
             needs: certain.clone(),
@@ -378,7 +386,8 @@ fn certain_calls_are_counted_without_being_made() {
     let mut endless = Graph::new("0");
     while let Some(name) = endless.next_unknown() {
         let level: u32 = name.parse().unwrap();
-        let next = if level < 99 { vec![Need::required((level + 1).to_string()); 4] } else { Vec::new() };
+        let next =
+            if level < 99 { vec![Need::required_module((level + 1).to_string()); 4] } else { Vec::new() };
         let node = ModuleNode {
             needs: next.clone(),
             certain: next,

@@ -280,15 +280,15 @@ fn ctx_020_021_only_declared_and_valid_context_is_emitted() {
         json!([{ "type": "a", "schema": "s.json" }, { "type": "b", "schema": "s.json" }, { "type": "c" }]);
     let module = emitting(emits, &[("s.json", state)]);
     let given = json!({ "a": { "n": 1 }, "b": { "n": "hunter2" }, "c": true, "secret_notes": 1 });
-    let emission = emitted(&module, Some(&given), &origin(Some("s")));
+    let emission = check_emission(&module, Some(&given), &origin(Some("s")));
     assert_eq!(emission.visible, map(json!({ "a": { "n": 1 }, "c": true })));
     let messages: Vec<&str> = emission.warnings.iter().map(|each| each.message.as_str()).collect();
     assert!(messages[0].starts_with("emitted context `b` was dropped: `/n`"), "{messages:?}");
     assert!(messages[1].ends_with("does not declare was dropped: `secret_notes`"), "{messages:?}");
     assert!(!messages.concat().contains("hunter2"));
-    let odd = emitted(&module, Some(&json!([])), &origin(None));
+    let odd = check_emission(&module, Some(&json!([])), &origin(None));
     assert_eq!((odd.visible.len(), odd.warnings.len()), (0, 1));
-    assert_eq!(emitted(&module, None, &origin(None)), Emission::default());
+    assert_eq!(check_emission(&module, None, &origin(None)), Emission::default());
 }
 
 // CTX-022, CTX-032, S-20: an entry with a ttl of 0 (the default) or without a key is never stored.
@@ -301,7 +301,7 @@ fn ctx_022_032_what_is_stored_has_a_life_and_a_key() {
     let module = emitting(emits, &[]);
     let given = json!({ "passing": 1, "state": 2, "cache": 3, "own": 4 });
     let keys = |session| {
-        let emission = emitted(&module, Some(&given), &origin(session));
+        let emission = check_emission(&module, Some(&given), &origin(session));
         assert_eq!(emission.visible, map(given.clone()));
         let keys: Vec<String> = emission.entries.iter().map(|entry| entry.key.text.clone()).collect();
         (keys, emission.warnings.iter().map(|each| each.message.clone()).collect::<Vec<_>>())

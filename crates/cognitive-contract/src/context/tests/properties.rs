@@ -67,7 +67,7 @@ fn ctx_041_042_044_no_shape_gets_a_secret_or_a_long_text_through() {
 #[test]
 fn ctx_001_012_014_what_reaches_the_model_is_declared_and_part_of_what_was_given() {
     let module = accepting(json!([{ "type": "list", "max_turns": 2 }, { "type": "a", "fields": ["b"] }]));
-    let spare = Sanitiser::sparing(["apikey", "token", "secret.x"]);
+    let spare = Sanitiser::ignoring_names(["apikey", "token", "secret.x"]);
     let mut dice = Dice(0xd1ce);
     for _ in 0..2_000 {
         let given = dice.members(3);

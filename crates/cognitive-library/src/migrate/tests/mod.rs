@@ -167,7 +167,7 @@ fn val_012_a_prompt_that_explains_the_envelope_stays_byte_for_byte() {
 
 #[test]
 fn every_bundled_module_is_already_where_it_should_be() {
-    for name in crate::bundled::names() {
-        assert!(plan(&crate::bundled::find(name).unwrap()).unwrap().is_empty(), "{name}");
+    for name in crate::bundled_modules::names() {
+        assert!(plan(&crate::bundled_modules::find(name).unwrap()).unwrap().is_empty(), "{name}");
     }
 }

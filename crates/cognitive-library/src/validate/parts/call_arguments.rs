@@ -7,13 +7,13 @@ use cognitive_contract::compose::plan::AnswerSource;
 use cognitive_contract::compose::{Composition, Path, PathStep};
 use cognitive_schema::{ContractPlace, JsonTypes, MemberDescription};
 
-use super::flow::said_astray;
+use super::flow::unknown_name_message;
 use super::follow::{PathEnd, UndescribedPath, follow};
-use super::needs::{FREE_TEXT, Supply, supply_of};
+use super::needs::{FREE_TEXT, Supply, find_supply};
 use super::view::ContractView;
-use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
+use crate::finding::{Finding, FindingLocation, Findings, Severity, quote};
 use crate::validate::composition::PROMPT_FILE;
-use crate::validate::nearest_name::{did_you_mean, listed};
+use crate::validate::nearest_name::{did_you_mean, list_text};
 
 const RULE: &str = "prompt/call-input";
 /// The argument name for values that are neither text nor object.
@@ -43,9 +43,9 @@ impl<'a> CalledModules<'a> {
                     }
                 }
                 Argument::Path(path) => match self.end_of(path, place) {
-                    Ok(Some(end)) => check.value(&end, &shown(path)),
+                    Ok(Some(end)) => check.value(&end, &path_label(path)),
                     Ok(None) => {}
-                    Err(astray) => check.astray(path, &astray),
+                    Err(astray) => check.report_unknown_path(path, &astray),
                 },
             }
         }
@@ -89,26 +89,26 @@ impl CallCheck<'_, '_> {
 
     /// Checks an object, which is passed unchanged.
     fn object(&mut self, given: &ContractPlace<'_>, from: &str) {
-        let (called, names) = (quoted(&self.call.module), given.names());
+        let (called, names) = (quote(&self.call.module), given.names());
         if names.contains(FREE_TEXT) {
             return;
         }
-        for name in self.input.required() {
-            let severity = match supply_of(Some(given.clone()), name) {
+        for name in self.input.required_members() {
+            let severity = match find_supply(Some(given.clone()), name) {
                 Supply::Given => continue,
                 Supply::NotDescribed => Severity::Warning,
                 Supply::Never => Severity::Error,
             };
-            let message = format!("{called} requires {}, but {from} does not describe it", quoted(name));
+            let message = format!("{called} requires {}, but {from} does not describe it", quote(name));
             self.tell(severity, message, did_you_mean(name, names.iter().copied()));
         }
-        let always = given.required();
+        let always = given.required_members();
         for name in names {
             match (self.input.member(name), given.member(name)) {
                 (MemberDescription::Never, _) => {
                     let severity = if always.contains(&name) { Severity::Error } else { Severity::Warning };
                     let known = self.input.names();
-                    let message = format!("{called} has no {}, only {}", quoted(name), listed(&known));
+                    let message = format!("{called} has no {}, only {}", quote(name), list_text(&known));
                     let hint = did_you_mean(name, known.iter().copied());
                     self.tell(severity, message, hint);
                 }
@@ -117,7 +117,7 @@ impl CallCheck<'_, '_> {
                 {
                     let (wanted, is) = (wanted.types().words(), there.types().words());
                     let message =
-                        format!("{} of {called} is {wanted}, but that of {from} is {is}", quoted(name));
+                        format!("{} of {called} is {wanted}, but that of {from} is {is}", quote(name));
                     self.tell(Severity::Error, message, None);
                 }
                 _ => {}
@@ -139,12 +139,12 @@ impl CallCheck<'_, '_> {
     }
 
     fn plain(&mut self, from: &str, types: JsonTypes) {
-        let called = quoted(&self.call.module);
+        let called = quote(&self.call.module);
         let is = types.words();
-        let others = self.input.required().into_iter().find(|name| *name != PLAIN_VALUE);
+        let others = self.input.required_members().into_iter().find(|name| *name != PLAIN_VALUE);
         let (severity, message) = match (self.input.member(PLAIN_VALUE), others) {
             (MemberDescription::Never, _) => {
-                let known = listed(&self.input.names());
+                let known = list_text(&self.input.names());
                 let message =
                     format!("{from} is {is} and becomes `value` of {called}, which has only {known}");
                 (Severity::Error, message)
@@ -152,7 +152,7 @@ impl CallCheck<'_, '_> {
             (_, Some(other)) => {
                 let message = format!(
                     "{from} is {is} and becomes `value` of {called}, which requires {}",
-                    quoted(other)
+                    quote(other)
                 );
                 (Severity::Error, message)
             }
@@ -162,7 +162,7 @@ impl CallCheck<'_, '_> {
         self.tell(severity, message, Some(hint.to_owned()));
     }
 
-    fn astray(&mut self, path: &Path, astray: &UndescribedPath<'_>) {
+    fn report_unknown_path(&mut self, path: &Path, astray: &UndescribedPath<'_>) {
         let steps = path.steps();
         let before = steps.get(..astray.step).unwrap_or_default();
         let wrong = steps.get(astray.step).and_then(PathStep::name).unwrap_or("[…]");
@@ -170,12 +170,12 @@ impl CallCheck<'_, '_> {
             Some(name) => format!("{text}.{name}"),
             None => format!("{text}[…]"),
         });
-        let (severity, message) = said_astray(wrong, &before, astray);
+        let (severity, message) = unknown_name_message(wrong, &before, astray);
         let hint = did_you_mean(wrong, astray.known.iter().copied());
         self.tell(severity, message, hint);
     }
 }
 
-fn shown(path: &Path) -> String {
-    quoted(&path.to_string())
+fn path_label(path: &Path) -> String {
+    quote(&path.to_string())
 }

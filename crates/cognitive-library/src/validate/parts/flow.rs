@@ -11,8 +11,8 @@ use cognitive_schema::ContractPlace;
 
 use super::follow::{PathEnd, UndescribedPath, follow, span_of};
 use super::view::ContractView;
-use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
-use crate::validate::nearest_name::{did_you_mean, listed};
+use crate::finding::{Finding, FindingLocation, Findings, Severity, quote};
+use crate::validate::nearest_name::{did_you_mean, list_text};
 
 /// The state of the check. Missing parts have no contract, and nothing is reported about them here.
 pub(super) struct FlowCheck<'a, 'f> {
@@ -73,7 +73,7 @@ impl<'a> FlowCheck<'a, '_> {
                 let Some(text) = text else { continue };
                 let at = pointer(&format!("{at}/mapping"), name);
                 let end = self.path(WrittenPath { path, text, from: 0 }, &root, &at);
-                self.mapped(step, name, end, &at);
+                self.check_mapping(step, name, end, &at);
             }
         }
         self.rules();
@@ -112,10 +112,10 @@ impl<'a> FlowCheck<'a, '_> {
                 let Some(other) = other else { continue };
                 let message = format!(
                     "{} has not run when the rules are evaluated, so this is always missing: only {} has run",
-                    quoted(other),
-                    quoted(&first.name)
+                    quote(other),
+                    quote(&first.name)
                 );
-                let at = FindingLocation::inside(&at, &rule.condition, span);
+                let at = FindingLocation::in_text_value(&at, &rule.condition, span);
                 self.found.push(Finding::error(self.manifest_file, at, "composition/path", message));
             }
             self.condition(&condition, &rule.condition, &root, &at);
@@ -134,14 +134,16 @@ impl<'a> FlowCheck<'a, '_> {
             }
             let message = format!(
                 "this is never {}: the contract does not allow that value",
-                quoted(&value.to_string())
+                quote(&value.to_string())
             );
-            let known: Vec<&str> = place.listed().into_iter().filter_map(|value| value.as_str()).collect();
-            let at = FindingLocation::inside(at, text, span);
+            let known: Vec<&str> =
+                place.listed_values().into_iter().filter_map(|value| value.as_str()).collect();
+            let at = FindingLocation::in_text_value(at, text, span);
             let finding = Finding::error(self.manifest_file, at, "composition/value", message);
             let near = value.as_str().and_then(|value| did_you_mean(value, known.iter().copied()));
             let list = || {
-                (!known.is_empty()).then(|| format!("It is one of {}", listed(&known.into_iter().collect())))
+                (!known.is_empty())
+                    .then(|| format!("It is one of {}", list_text(&known.into_iter().collect())))
             };
             self.found.push(Finding { hint: near.or_else(list), ..finding });
         }
@@ -153,9 +155,9 @@ impl<'a> FlowCheck<'a, '_> {
             Ok(end) => return end,
             Err(astray) => astray,
         };
-        let (severity, message) = astray_message(written, &astray);
+        let (severity, message) = unknown_path_message(written, &astray);
         let range = wrong_part(written, astray.step);
-        let at = FindingLocation::inside(at, written.text, range);
+        let at = FindingLocation::in_text_value(at, written.text, range);
         let finding = Finding::error(self.manifest_file, at, "composition/path", message);
         let name = written.path.steps().get(astray.step).and_then(PathStep::name).unwrap_or_default();
         let hint = did_you_mean(name, astray.known.iter().copied());
@@ -171,7 +173,7 @@ fn wrong_part(written: WrittenPath<'_>, step: usize) -> Range<usize> {
     span.map_or(0..written.text.len(), |(span, _)| span.start + written.from..span.end + written.from)
 }
 
-fn astray_message(written: WrittenPath<'_>, astray: &UndescribedPath<'_>) -> (Severity, String) {
+fn unknown_path_message(written: WrittenPath<'_>, astray: &UndescribedPath<'_>) -> (Severity, String) {
     let text = written.text.get(written.from..).unwrap_or_default();
     let (wrong, before) = match span_of(text, written.path.steps(), astray.step) {
         Some((span, end)) => {
@@ -180,16 +182,16 @@ fn astray_message(written: WrittenPath<'_>, astray: &UndescribedPath<'_>) -> (Se
         }
         None => (text, ""),
     };
-    said_astray(wrong, before, astray)
+    unknown_name_message(wrong, before, astray)
 }
 
 /// The severity and message for an unknown name.
-pub(in crate::validate) fn said_astray(
+pub(in crate::validate) fn unknown_name_message(
     wrong: &str,
     before: &str,
     astray: &UndescribedPath<'_>,
 ) -> (Severity, String) {
-    let (wrong, before, known) = (quoted(wrong), quoted(before), listed(&astray.known));
+    let (wrong, before, known) = (quote(wrong), quote(before), list_text(&astray.known));
     match (astray.never, astray.known.is_empty()) {
         (true, true) => {
             (Severity::Error, format!("{wrong} never exists: {before} has no such members or entries"))

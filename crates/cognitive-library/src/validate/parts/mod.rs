@@ -19,12 +19,12 @@ use cognitive_schema::SchemaFiles;
 
 use self::call_arguments::CalledModules;
 use self::flow::FlowCheck;
-pub(super) use self::flow::said_astray;
+pub(super) use self::flow::unknown_name_message;
 pub(super) use self::follow::{PathEnd, UndescribedPath, follow};
 pub(super) use self::view::ContractView;
 use super::composition::PROMPT_FILE;
 use crate::find::Library;
-use crate::finding::{Finding, FindingLocation, Findings, Severity, quoted};
+use crate::finding::{Finding, FindingLocation, Findings, Severity, quote};
 use crate::formats;
 use crate::load;
 
@@ -54,7 +54,7 @@ pub(super) fn check(mut composed: ComposedModule<'_>, found: &mut Findings) {
     let file = module.manifest.composition.clone().unwrap_or_default();
     let views = requires(&composed, &file, made_of, found);
     let elsewhere = calls(&composed, made_of, found);
-    whole(&composed, made_of, found);
+    check_whole(&composed, made_of, found);
     let own = ContractView::new(std::mem::take(&mut composed.files), module);
     let manifest_file = composed.manifest_file;
     FlowCheck { plan: &made_of.plan, file: &file, own: &own, parts: &views, manifest_file, found }.check();
@@ -112,9 +112,9 @@ fn requires(
 fn other_version(name: &str, version: &str, range: &str) -> UnusablePart {
     let message = format!(
         "{} is installed in version {}, but the module requires {}",
-        quoted(name),
-        quoted(version),
-        quoted(range)
+        quote(name),
+        quote(version),
+        quote(range)
     );
     let fits = VersionRange::parse(&format!("^{version}")).is_some_and(|range| range.matches(version));
     UnusablePart {
@@ -126,11 +126,11 @@ fn other_version(name: &str, version: &str, range: &str) -> UnusablePart {
 /// Finds a module and reads its contract.
 fn look_up(name: &str, library: &Library) -> Result<FoundPart, UnusablePart> {
     let folder = library.find(name).map_err(|failure| UnusablePart {
-        message: format!("the module is not installed: {}", quoted(name)),
+        message: format!("the module is not installed: {}", quote(name)),
         hint: failure.suggestion().map(str::to_owned),
     })?;
     let broken = |reason: String| UnusablePart {
-        message: format!("{} cannot be loaded: {reason}", quoted(name)),
+        message: format!("{} cannot be loaded: {reason}", quote(name)),
         hint: Some(format!("Run `cogn validate {name}` to see every finding with its place")),
     };
     let parts = formats::read(&folder.folder).ok_or_else(|| broken("it is not a module".to_owned()))?;
@@ -168,7 +168,7 @@ fn calls(
 }
 
 /// Reports circles, excessive depth, and missing modules further down.
-fn whole(composed: &ComposedModule<'_>, made_of: &Composition, found: &mut Findings) {
+fn check_whole(composed: &ComposedModule<'_>, made_of: &Composition, found: &mut Findings) {
     let ComposedModule { module, manifest_file, library, .. } = composed;
     let root = module.manifest.name.as_str();
     let mut graph = Graph::new(root);

@@ -8,8 +8,8 @@ use cognitive_schema::{ContractPlace, MemberDescription};
 use super::flow::FlowCheck;
 use super::follow::PathEnd;
 use super::view::ContractView;
-use crate::finding::{Finding, FindingLocation, Severity, quoted};
-use crate::validate::nearest_name::{did_you_mean, listed};
+use crate::finding::{Finding, FindingLocation, Severity, quote};
+use crate::validate::nearest_name::{did_you_mean, list_text};
 
 /// Every module accepts free text.
 pub(super) const FREE_TEXT: &str = "query";
@@ -34,7 +34,7 @@ pub(super) enum Supply {
 
 impl<'a> FlowCheck<'a, '_> {
     /// Checks one member of a mapping, whose path ends at `end`.
-    pub(super) fn mapped(&mut self, step: &FlowStep, name: &str, end: Option<PathEnd<'a>>, at: &str) {
+    pub(super) fn check_mapping(&mut self, step: &FlowStep, name: &str, end: Option<PathEnd<'a>>, at: &str) {
         for target in &step.to {
             let Some(receiver) = self.receiver(*target) else { continue };
             if name == FREE_TEXT || name.starts_with(['_', '$']) {
@@ -46,18 +46,18 @@ impl<'a> FlowCheck<'a, '_> {
                 {
                     let (is, wanted) = (end.types.words(), place.types().words());
                     let message =
-                        format!("{} of {} is {wanted}, but this is {is}", quoted(name), receiver.shown);
+                        format!("{} of {} is {wanted}, but this is {is}", quote(name), receiver.shown);
                     (Severity::Error, message)
                 }
                 (MemberDescription::Described(_) | MemberDescription::Open, _) => continue,
                 (MemberDescription::Never, _) => {
-                    let known = listed(&receiver.place.names());
-                    (Severity::Error, format!("{} has no {}, only {known}", receiver.shown, quoted(name)))
+                    let known = list_text(&receiver.place.names());
+                    (Severity::Error, format!("{} has no {}, only {known}", receiver.shown, quote(name)))
                 }
                 (MemberDescription::Undescribed, _) => {
-                    let known = listed(&receiver.place.names());
+                    let known = list_text(&receiver.place.names());
                     let message =
-                        format!("{} does not describe {}, only {known}", receiver.shown, quoted(name));
+                        format!("{} does not describe {}, only {known}", receiver.shown, quote(name));
                     (Severity::Warning, message)
                 }
             };
@@ -73,18 +73,18 @@ impl<'a> FlowCheck<'a, '_> {
         for (place, part) in self.plan.parts.iter().enumerate() {
             let runs = self.plan.order.contains(&place) || self.plan.pattern == Pattern::Conditional;
             if runs || !part.fed_by.is_empty() {
-                self.supplied(FlowTarget::Part(place), &part.fed_by);
+                self.check_supply(FlowTarget::Part(place), &part.fed_by);
             }
         }
         let leads_out =
             |(place, step): (usize, &FlowStep)| step.to.contains(&FlowTarget::Output).then_some(place);
         let to_output: Vec<usize> = self.plan.steps.iter().enumerate().filter_map(leads_out).collect();
         if !to_output.is_empty() {
-            self.supplied(FlowTarget::Output, &to_output);
+            self.check_supply(FlowTarget::Output, &to_output);
         }
     }
 
-    fn supplied(&mut self, target: FlowTarget, steps: &[usize]) {
+    fn check_supply(&mut self, target: FlowTarget, steps: &[usize]) {
         let Some(receiver) = self.receiver(target) else { return };
         let given: Vec<&FlowStep> = steps.iter().filter_map(|step| self.plan.steps.get(*step)).collect();
         let has_text = |step: &&FlowStep| {
@@ -93,22 +93,22 @@ impl<'a> FlowCheck<'a, '_> {
         if given.iter().any(has_text) {
             return;
         }
-        for name in receiver.place.required() {
+        for name in receiver.place.required_members() {
             if target == FlowTarget::Output && name == RATIONALE {
                 continue;
             }
             let by_steps = given.iter().map(|step| self.supply(step, name)).max();
-            let supply = by_steps.unwrap_or_else(|| supply_of(self.own.input(), name));
+            let supply = by_steps.unwrap_or_else(|| find_supply(self.own.input(), name));
             let severity = match supply {
                 Supply::Given => continue,
                 Supply::NotDescribed => Severity::Warning,
                 Supply::Never => Severity::Error,
             };
             let by = if given.is_empty() { "the input does not describe it" } else { "no step provides it" };
-            let message = format!("{} requires {}, but {by}", receiver.shown, quoted(name));
+            let message = format!("{} requires {}, but {by}", receiver.shown, quote(name));
             let at = self.supply_place(target, steps);
             let finding = Finding::error(self.manifest_file, at, receiver.rule, message);
-            let hint = format!("Add {} to `mapping`", quoted(&format!("{name}: $.…")));
+            let hint = format!("Add {} to `mapping`", quote(&format!("{name}: $.…")));
             self.found.push(Finding { severity, hint: Some(hint), ..finding });
         }
     }
@@ -137,10 +137,10 @@ impl<'a> FlowCheck<'a, '_> {
             };
         }
         let source = |source: &FlowSource| match source {
-            FlowSource::Input => supply_of(self.own.input(), name),
+            FlowSource::Input => find_supply(self.own.input(), name),
             FlowSource::Part(place) => {
                 let view = self.parts.get(*place).and_then(Option::as_ref);
-                view.map_or(Supply::Given, |view| supply_of(view.data(), name))
+                view.map_or(Supply::Given, |view| find_supply(view.data(), name))
             }
         };
         match step.aggregate {
@@ -158,7 +158,7 @@ impl<'a> FlowCheck<'a, '_> {
             FlowTarget::Part(place) => {
                 let name = self.plan.parts.get(place)?.name.as_str();
                 let view: &ContractView = self.parts.get(place)?.as_ref()?;
-                Some(Receiver { shown: quoted(name), place: view.input()?, rule: "composition/input" })
+                Some(Receiver { shown: quote(name), place: view.input()?, rule: "composition/input" })
             }
             FlowTarget::Output => {
                 let shown = "`data` of this module".to_owned();
@@ -168,7 +168,7 @@ impl<'a> FlowCheck<'a, '_> {
     }
 }
 
-pub(super) fn supply_of(place: Option<ContractPlace<'_>>, name: &str) -> Supply {
+pub(super) fn find_supply(place: Option<ContractPlace<'_>>, name: &str) -> Supply {
     match place.map(|place| place.member(name)) {
         None | Some(MemberDescription::Described(_) | MemberDescription::Open) => Supply::Given,
         Some(MemberDescription::Undescribed) => Supply::NotDescribed,

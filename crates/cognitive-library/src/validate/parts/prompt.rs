@@ -7,7 +7,7 @@ use cognitive_contract::compose::calls::Insert;
 use cognitive_contract::compose::plan::AnswerSource;
 use cognitive_contract::compose::{Composition, PathStep};
 
-use super::flow::said_astray;
+use super::flow::unknown_name_message;
 use super::follow::follow;
 use super::view::ContractView;
 use crate::finding::{Finding, FindingLocation, Findings, Severity};
@@ -43,7 +43,7 @@ pub(super) fn check<'a>(
         let before =
             if before.is_empty() { insert.module.clone() } else { format!("{}.{before}", insert.module) };
         // A missing value leaves a gap in the prompt and a warning in the answer; the run continues.
-        let (_, message) = said_astray(&wrong, &before, &astray);
+        let (_, message) = unknown_name_message(&wrong, &before, &astray);
         let at = FindingLocation::Span(insert.span.clone());
         let finding = Finding::warning(PROMPT_FILE, at, RULE, message);
         found.push(Finding { hint: did_you_mean(&wrong, astray.known.iter().copied()), ..finding });

@@ -47,17 +47,17 @@ impl ContractView {
 
     /// The input.
     pub(in crate::validate) fn input(&self) -> Option<ContractPlace<'_>> {
-        ContractPlace::of_section(&self.files, &self.input)
+        ContractPlace::from_section(&self.files, &self.input)
     }
 
     /// The data of a successful answer.
     pub(in crate::validate) fn data(&self) -> Option<ContractPlace<'_>> {
-        ContractPlace::of_section(&self.files, &self.data)
+        ContractPlace::from_section(&self.files, &self.data)
     }
 
     /// The whole envelope of a successful answer. Failures are never passed on.
     pub(in crate::validate) fn envelope(&self) -> Option<ContractPlace<'_>> {
         let root = SectionRef { file: ENVELOPE.to_owned(), pointer: String::new() };
-        ContractPlace::of_section(&self.files, &root)
+        ContractPlace::from_section(&self.files, &root)
     }
 }

@@ -93,10 +93,10 @@ fn what_the_state_tells_apart_is_learned_and_carries_over() {
     assert_eq!((reads.layer, reads.rows.len()), (1, 1), "the second layer of the toy says nothing");
     for number in 500..520 {
         let (text, decisions) = (text(number), decided(Some(&report.trained), &text(number)));
-        let mood = decisions.named("mood").unwrap();
+        let mood = decisions.at_path("mood").unwrap();
         assert_eq!(mood.value.as_deref() == Some("loud"), number.is_multiple_of(2), "{text}");
         assert!(mood.probability > 0.5, "{mood:?}");
-        let name = decisions.named("name").unwrap();
+        let name = decisions.at_path("name").unwrap();
         // The toy rates pieces so low that it finds none: "nothing" then has a probability below one half.
         assert_eq!(
             name.value.is_some() || name.probability < 0.5,
@@ -118,18 +118,18 @@ fn what_was_learned_for_another_question_or_other_candidates_does_not_count() {
     let cases: Vec<TrainingCase> = (0..60).map(case).collect();
     let mut trained = trained_on(&cases, false).unwrap().trained;
     let (text, untrained) = (text(500), decided(None, &text(500)));
-    assert_ne!(decided(Some(&trained), &text).named("mood"), untrained.named("mood"));
+    assert_ne!(decided(Some(&trained), &text).at_path("mood"), untrained.at_path("mood"));
     let head = trained.heads.get_mut("mood").unwrap();
     head.decide["by"][0]["ask"] = json!("Which colour?");
-    assert_eq!(decided(Some(&trained), &text).named("mood"), untrained.named("mood"));
+    assert_eq!(decided(Some(&trained), &text).at_path("mood"), untrained.at_path("mood"));
     let head = trained.heads.get_mut("mood").unwrap();
     head.decide["by"][0]["ask"] = json!("Which mood?");
     head.reads.as_mut().unwrap().classes = vec!["calm".to_owned(), "proud".to_owned()];
-    assert_eq!(decided(Some(&trained), &text).named("mood"), untrained.named("mood"));
+    assert_eq!(decided(Some(&trained), &text).at_path("mood"), untrained.at_path("mood"));
     let head = trained.heads.get_mut("mood").unwrap();
     head.reads.as_mut().unwrap().classes = vec!["calm".to_owned(), "loud".to_owned()];
     head.reads.as_mut().unwrap().rows[0].numbers.pop();
-    assert_eq!(decided(Some(&trained), &text).named("mood"), untrained.named("mood"));
+    assert_eq!(decided(Some(&trained), &text).at_path("mood"), untrained.at_path("mood"));
     assert!(super::super::trained_for(&[trained.clone()], Some("01")).is_none());
     assert!(super::super::trained_for(&[trained.clone()], None).is_none());
     assert!(super::super::trained_for(&[trained], Some("00")).is_some());
@@ -142,7 +142,7 @@ fn a_kind_that_is_there_and_has_no_piece_is_unsure() {
     let cases: Vec<TrainingCase> = (0..60).map(case).collect();
     let trained = trained_on(&cases, false).unwrap().trained;
     let decisions = decided(Some(&trained), "zzzz qqqq");
-    let name = decisions.named("name").unwrap();
+    let name = decisions.at_path("name").unwrap();
     assert!(name.value.is_none() && name.probability < 0.5, "{name:?}");
     let input = json!({ "text": "zzzz qqqq" });
     let schema = schema();
@@ -151,7 +151,7 @@ fn a_kind_that_is_there_and_has_no_piece_is_unsure() {
     // The value exists almost certainly; the piece that was found may belong to another value.
     let unsure = |nothing| {
         let found = super::super::Decision { probability: 0.3, nothing, ..name.clone() };
-        with_judge(None, |judge| judge.without_its_piece(question, &found))
+        with_judge(None, |judge| judge.probability_without_piece(question, &found))
     };
     assert!((unsure(Some(0.05)) - 0.05).abs() < 1e-9);
     assert!(unsure(None) > 0.9, "whoever was taught nothing takes it for nothing");

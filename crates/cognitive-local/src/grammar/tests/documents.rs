@@ -122,7 +122,7 @@ fn a_token_is_allowed_alone_if_and_only_if_it_is_in_the_mask() {
         for _ in 0..6 {
             let mut walk = grammar.walk();
             for _ in 0..150 {
-                walk.forced().unwrap();
+                walk.forced_tokens().unwrap();
                 if walk.is_over() {
                     break;
                 }

@@ -27,7 +27,7 @@ pub fn case(
     answer: &'static str,
     make: impl Fn() -> Vec<u8> + 'static,
 ) -> Case {
-    let form = AcceptedForm::from_types(&[MediaType::Jpeg]).sized(512);
+    let form = AcceptedForm::from_types(&[MediaType::Jpeg]).with_longest_side(512);
     Case { name: name.into(), kind, answer, form, make: Box::new(make) }
 }
 

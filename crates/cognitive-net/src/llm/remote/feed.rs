@@ -41,15 +41,15 @@ impl<'a> Feed<'a> {
 
     pub(super) fn text(&mut self, text: &str) {
         match &mut self.seam {
-            None => self.hand_on(text),
+            None => self.forward(text),
             Some(seam) => {
                 let joined = seam.join(text);
-                self.hand_on(&joined);
+                self.forward(&joined);
             }
         }
     }
 
-    fn hand_on(&mut self, text: &str) {
+    fn forward(&mut self, text: &str) {
         if !text.is_empty() {
             self.begun = true;
             self.length = self.length.saturating_add(text.len());
@@ -76,7 +76,7 @@ impl<'a> Feed<'a> {
     /// Flushes the filters: no second half of a character and no rest of the key can follow.
     pub(super) fn end_text(&mut self) {
         if let Some(left) = self.seam.take().and_then(|mut seam| seam.end()) {
-            self.hand_on(left);
+            self.forward(left);
         }
         let Self { echo, said, sink, .. } = self;
         echo.end(|text| take(text, said.as_mut(), &mut **sink));

@@ -50,7 +50,7 @@ impl Wire for Responses {
         self.dialect.ladder
     }
 
-    fn without(&self) -> &'static [OptionalFeature] {
+    fn unsupported_features(&self) -> &'static [OptionalFeature] {
         &[
             OptionalFeature::Seed,
             OptionalFeature::StreamUsage,
@@ -60,7 +60,7 @@ impl Wire for Responses {
         ]
     }
 
-    fn without_beside_tools(&self) -> &'static [Bind] {
+    fn unsupported_with_tools(&self) -> &'static [Bind] {
         self.dialect.alone
     }
 
@@ -86,7 +86,7 @@ impl Wire for Responses {
         if let Some(limit) = thinking::limit(call, terms) {
             set("max_output_tokens", limit.into());
         }
-        if let Some(tokens) = thinking::wanted(call, terms) {
+        if let Some(tokens) = thinking::thinking_budget(call, terms) {
             set("reasoning", Node::object([("effort", thinking::effort(tokens).into())]));
         }
         if offers(call) && terms.keeps(OptionalFeature::Tools) {
@@ -101,7 +101,7 @@ impl Wire for Responses {
         Node::Object(body)
     }
 
-    fn thought(&self, tokens: u32, _: &Terms) -> ThoughtOutcome {
+    fn thinking_outcome(&self, tokens: u32, _: &Terms) -> ThoughtOutcome {
         if tokens == 0 { ThoughtOutcome::Off } else { ThoughtOutcome::Effort }
     }
 
@@ -112,7 +112,7 @@ impl Wire for Responses {
         }
     }
 
-    fn sees(&self, category: Category) -> bool {
+    fn understands(&self, category: Category) -> bool {
         self.dialect.sees.contains(&category)
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::complaint::Complaint;
 use crate::llm::frame_value::FrameValue;
-use crate::llm::openai::counted;
+use crate::llm::openai::read_usage;
 use crate::llm::{Reading, count, text_of};
 
 /// Reads an event, or a whole response.
@@ -30,7 +30,7 @@ pub(super) fn read(
         }
         "response.refusal.delta" => reading.refusal.push_str(delta),
         "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => think(reading, delta),
-        "response.function_call_arguments.delta" => reading.calls().more(index, delta),
+        "response.function_call_arguments.delta" => reading.calls().append_arguments(index, delta),
         "response.output_item.added" => begin(frame.get("item").unwrap_or(&FrameValue::Null), index, reading),
         "response.output_item.done" => {
             reading.reasons = false;
@@ -115,7 +115,7 @@ fn whole(
 ) -> Result<(), Complaint> {
     reading.name_model(response.get("model"));
     if let Some(counts) = response.get("usage").filter(|usage| usage.is_object()) {
-        reading.usage = counted(counts).ok().flatten();
+        reading.usage = read_usage(counts).ok().flatten();
     }
     let items = response.get("output").map_or(&[][..], FrameValue::as_list);
     let messages = || items.iter().filter(|item| text_of(item, "/type") == Some("message"));
@@ -140,12 +140,12 @@ fn whole(
         say(&comments, reading, text);
     }
     match status {
-        "incomplete" => reading.stopped(Some(cut(response))),
-        "completed" => reading.stopped(Some(Finish::Complete)),
+        "incomplete" => reading.record_stop(Some(cut(response))),
+        "completed" => reading.record_stop(Some(Finish::Complete)),
         "failed" | "cancelled" => return Err(failure(response, status)),
         // The service would answer later, which was not asked for.
         "queued" | "in_progress" => {}
-        _ => reading.stopped(None),
+        _ => reading.record_stop(None),
     }
     Ok(())
 }
@@ -189,7 +189,7 @@ fn cut(response: &FrameValue<'_>) -> Finish {
 
 /// Returns the error of a response that failed.
 fn failure(response: &FrameValue<'_>, status: &str) -> Complaint {
-    Complaint::of_frame(response).unwrap_or_else(|| {
+    Complaint::from_frame(response).unwrap_or_else(|| {
         let text = format!("the model stopped: {status}");
         Complaint { words: text.clone(), text, status: Some(503), ..Complaint::default() }
     })

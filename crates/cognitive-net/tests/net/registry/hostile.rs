@@ -97,7 +97,7 @@ fn a_blob_may_be_with_a_storage_host_that_learns_no_login() {
             Some(_) => Answer::redirect(307, &place),
         })
         .await;
-        let client = client(&stub, Some(ann())).trusting(&storage.url("")).unwrap();
+        let client = client(&stub, Some(ann())).with_trusted_origin(&storage.url("")).unwrap();
         assert_eq!(client.blob(REPOSITORY, &digest(BYTES), 7).await.unwrap(), BYTES);
         assert_eq!(stub.seen().len(), 2);
         assert_eq!(stub.seen()[1].authorization(), Some("Basic YW5uOnBhNTV3b3JkLTBmLWFubi0wMTIz"));
@@ -121,7 +121,7 @@ fn a_request_that_has_left_comes_back_without_a_login() {
         })
         .await;
         *between.lock().unwrap() = stub.url("/secret");
-        let client = client(&stub, Some(ann())).trusting(&storage.url("")).unwrap();
+        let client = client(&stub, Some(ann())).with_trusted_origin(&storage.url("")).unwrap();
         client.blob(REPOSITORY, &digest(BYTES), 7).await.unwrap();
         let last = stub.seen().pop().unwrap();
         assert_eq!((last.line.as_str(), last.authorization()), ("GET /secret", None));
@@ -147,8 +147,11 @@ fn a_challenge_of_another_host_is_not_answered() {
         let storage = Stub::start(move |_| Answer::token_wanted(&realm)).await;
         let place = storage.url("/x");
         let stub = Stub::start(move |_| Answer::redirect(307, &place)).await;
-        let client =
-            client(&stub, Some(ann())).trusting(&storage.url("")).unwrap().trusting(&trap.url("")).unwrap();
+        let client = client(&stub, Some(ann()))
+            .with_trusted_origin(&storage.url(""))
+            .unwrap()
+            .with_trusted_origin(&trap.url(""))
+            .unwrap();
         let (code, _) = reason(client.blob(REPOSITORY, &digest(BYTES), 7).await);
         assert_eq!((code.as_str(), storage.seen().len()), ("E4007", 1));
         assert_eq!(trap.touched().await, 0);
@@ -193,7 +196,7 @@ fn a_giver_of_tokens_that_redirects_takes_no_login_along() {
             }
         })
         .await;
-        let client = client(&stub, Some(ann())).trusting(&second.url("")).unwrap();
+        let client = client(&stub, Some(ann())).with_trusted_origin(&second.url("")).unwrap();
         client.manifest(REPOSITORY, "1.0").await.unwrap();
         assert_eq!(second.seen().len(), 1);
         assert_eq!(second.seen()[0].authorization(), None);

@@ -156,7 +156,7 @@ async fn over_tls(place: &str) {
     let client = OciClient::new(&format!("https://{host}"), Some(ann()), false).unwrap();
     assert_eq!(client.manifest("a", "good").await.unwrap().bytes, b"{}");
     // Not even a trusted origin is reached by leaving TLS.
-    let client = client.trusting(&format!("http://{open}")).unwrap();
+    let client = client.with_trusted_origin(&format!("http://{open}")).unwrap();
     let blocked = ("E4007".to_owned(), "blocked_scheme".to_owned());
     assert_eq!(reason(client.manifest("a", "elsewhere").await), blocked);
     assert_eq!(reason(client.blob("a", &digest(b"{}"), 2).await), blocked);

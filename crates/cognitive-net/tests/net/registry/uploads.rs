@@ -64,7 +64,7 @@ fn an_upload_to_another_host_carries_no_login() {
     run(async {
         let storage = Stub::start(|_| Answer::new(201)).await;
         let stub = Stub::start(registry(storage.url("/put?sig=1"))).await;
-        let client = client(&stub, Some(ann())).trusting(&storage.url("")).unwrap();
+        let client = client(&stub, Some(ann())).with_trusted_origin(&storage.url("")).unwrap();
         client.put_blob(REPOSITORY, BYTES).await.unwrap();
         let put = storage.seen().pop().unwrap();
         assert!(put.is("PUT /put?sig=1&digest=sha256%3A"));

@@ -8,7 +8,7 @@ use crate::reply::skip::SkipState;
 use crate::reply::tags;
 
 impl ReplyGrammar {
-    pub(super) fn broke(&mut self, cause: BreakCause, listener: &mut impl JsonListener) {
+    pub(super) fn handle_break(&mut self, cause: BreakCause, listener: &mut impl JsonListener) {
         let JsonReader { open, at, begun, enveloped, token_start, resume, .. } = self.json;
         let is_list = self.json.is_list();
         if begun || (!is_list && (self.strict || cause == BreakCause::End)) {

@@ -12,13 +12,13 @@ impl ReplyGrammar {
             TagMatch::Partial if !input.ended => return false,
             TagMatch::Tag(ThinkingTag::Close, end) => self.void(end, listener),
             TagMatch::Tag(ThinkingTag::Open, _) if self.no_more_closing => {
-                self.unclosed(input.text, self.at, listener);
+                self.handle_unclosed(input.text, self.at, listener);
             }
             TagMatch::Tag(ThinkingTag::Open, end) => {
                 self.state = GrammarState::Thinking { from: self.at, depth: 1, last_close: None };
                 self.at = end;
             }
-            TagMatch::Partial | TagMatch::None => self.back_to_prose(self.at, listener),
+            TagMatch::Partial | TagMatch::None => self.return_to_prose(self.at, listener),
         }
         true
     }
@@ -56,10 +56,10 @@ impl ReplyGrammar {
 
     /// Handles an unclosed tag: a model that never reached its answer. In the middle of a line the tag is only
     /// mentioned.
-    pub(super) fn unclosed(&mut self, text: &str, from: usize, listener: &mut impl JsonListener) {
+    pub(super) fn handle_unclosed(&mut self, text: &str, from: usize, listener: &mut impl JsonListener) {
         self.no_more_closing = true;
         if !self.starts_line(text, from) {
-            return self.back_to_prose(from, listener);
+            return self.return_to_prose(from, listener);
         }
         listener.finding(ReplyFinding::Thinking(from));
         listener.finding(ReplyFinding::StillThinking);

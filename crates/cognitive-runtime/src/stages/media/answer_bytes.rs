@@ -18,10 +18,10 @@ use crate::host::Host;
 pub(crate) async fn unfit_media(host: &Host, module: &Module, envelope: &Envelope) -> Vec<Violation> {
     let mut found = Vec::new();
     let Some(data) = envelope.data().filter(|_| module.manifest.modalities.declared) else { return found };
-    let limits = host.media_limits.of_answers();
+    let limits = host.media_limits.for_answers();
     for medium in find_output(data) {
         let Some((member, text)) = bytes_of(&medium) else { continue };
-        if let Err(failure) = judged(host.media.as_deref(), &limits, &medium, text).await {
+        if let Err(failure) = judge_bytes(host.media.as_deref(), &limits, &medium, text).await {
             found.push(unfit_bytes(&medium.place, member, failure.message()));
         }
     }
@@ -38,7 +38,7 @@ fn bytes_of<'a>(medium: &ProducedMedia<'a>) -> Option<(&'static str, &'a str)> {
     }
 }
 
-async fn judged(
+async fn judge_bytes(
     source: Option<&dyn MediaSource>,
     limits: &MediaLimits,
     medium: &ProducedMedia<'_>,
@@ -58,13 +58,13 @@ async fn judged(
     let bytes = decode(text)?;
     let checksum = medium.members.get("checksum").and_then(|given| Checksum::read(given).ok());
     match source {
-        Some(source) => examined(source, &bytes, kind, checksum.as_ref(), limits).await,
+        Some(source) => examine_bytes(source, &bytes, kind, checksum.as_ref(), limits).await,
         None => Ok(()),
     }
 }
 
 /// Checks checksum, type and limits of bytes.
-async fn examined(
+async fn examine_bytes(
     source: &dyn MediaSource,
     bytes: &Bytes,
     kind: MediaType,

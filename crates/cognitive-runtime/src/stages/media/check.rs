@@ -17,7 +17,7 @@ use cognitive_contract::{ErrorCode, Failure, Module};
 use serde_json::json;
 
 use super::cache::{FittedMedia, KnownMedia, MediaCache};
-use super::words::{Claim, claim, named_by_source, not_here, taken_by_module, type_not_here};
+use super::words::{Claim, check_module_accepts, claim, source_type, unsupported_category, unsupported_type};
 use super::{CheckedMedia, MediaContent, MediaNote};
 use crate::host::RunOptions;
 use crate::receipt::sha256;
@@ -76,7 +76,7 @@ impl<'a> MediaIntake<'a> {
         let mut inline = 0_u64;
         for item in items {
             let judged = claim(item, self.taken, self.options.remote).and_then(|claim| {
-                claim.map_or(self.anything(), |kind| self.taken_here(kind))?;
+                claim.map_or(self.check_any(), |kind| self.check_accepted(kind))?;
                 Ok(claim)
             });
             let claim = judged.map_err(|failure| (Some(item), failure))?;
@@ -107,10 +107,10 @@ impl<'a> MediaIntake<'a> {
     }
 
     /// Checks that module, runtime and provider accept at least one category, for an item without a declared type.
-    fn anything(&self) -> Result<(), Failure> {
+    fn check_any(&self) -> Result<(), Failure> {
         let mut refused = None;
         for category in Category::ALL.into_iter().filter(|category| category.is_in(self.taken)) {
-            match self.category_taken(category) {
+            match self.check_category(category) {
                 Ok(()) => return Ok(()),
                 Err(failure) => refused = refused.or(Some(failure)),
             }
@@ -120,33 +120,37 @@ impl<'a> MediaIntake<'a> {
 
     /// Checks whether module, runtime and provider accept a type; in this order, so that the nearest reason is
     /// reported.
-    fn taken_here(&self, kind: MediaType) -> Result<(), Failure> {
-        taken_by_module(kind, self.taken)?;
-        self.category_taken(kind.category())?;
+    fn check_accepted(&self, kind: MediaType) -> Result<(), Failure> {
+        check_module_accepts(kind, self.taken)?;
+        self.check_category(kind.category())?;
         // Images are converted to an accepted type, and documents to text. Audio and video are sent unchanged.
         let category = kind.category();
         let is_sent_as_it_is = matches!(category, Category::Audio | Category::Video);
         match self.provider.takes(category).filter(|_| is_sent_as_it_is && self.source.is_some()) {
             Some(form) if !form.types.contains(&kind) => {
-                Err(type_not_here(kind, self.provider.name(), form.types))
+                Err(unsupported_type(kind, self.provider.name(), form.types))
             }
             _ => Ok(()),
         }
     }
 
-    fn category_taken(&self, category: Category) -> Result<(), Failure> {
+    fn check_category(&self, category: Category) -> Result<(), Failure> {
         if self.source.is_none() {
-            let refused = || not_here(category, "this runtime", &[]);
+            let refused = || unsupported_category(category, "this runtime", &[]);
             return if self.is_replayed() { Ok(()) } else { Err(refused()) };
         }
         if !self.offered.iter().any(|offered| offered == category.word()) {
             let available: Vec<&str> = self.offered.iter().map(String::as_str).collect();
-            return Err(not_here(category, "this runtime", &available));
+            return Err(unsupported_category(category, "this runtime", &available));
         }
         if category != Category::Document && self.form(category).is_none() {
             let takes = |category: &Category| self.provider.takes(*category).is_some();
             let available: Vec<&str> = Category::ALL.into_iter().filter(takes).map(Category::word).collect();
-            return Err(not_here(category, &format!("provider `{}`", self.provider.name()), &available));
+            return Err(unsupported_category(
+                category,
+                &format!("provider `{}`", self.provider.name()),
+                &available,
+            ));
         }
         Ok(())
     }
@@ -164,14 +168,14 @@ impl<'a> MediaIntake<'a> {
 
     /// Processes one item completely. Reuses the results of other runs below the same root run.
     pub(super) async fn check(&self, item: &Item<'_>, claim: Claim) -> Result<CheckedMedia, Failure> {
-        let Some(source) = self.source else { return unseen(item, claim) };
+        let Some(source) = self.source else { return unchecked_media(item, claim) };
         let shared = self.cache.map(|cache| cache.entry(item, self.module.folder.as_deref()));
         let entry = shared.unwrap_or_default();
         let known = &mut *entry.0.lock().await;
         let is_inline = matches!(item.source, ItemSource::Base64(_));
         let kind = match claim {
             Some(kind) if is_inline => kind,
-            None if is_inline => named_by_source(item, None, self.taken)?,
+            None if is_inline => source_type(item, None, self.taken)?,
             _ => self.load(source.as_ref(), item, claim, known).await?,
         };
         let facts = self.examine(source.as_ref(), item, kind, known).await?;
@@ -217,9 +221,9 @@ impl<'a> MediaIntake<'a> {
         }
         let kind = match claim {
             Some(kind) => kind,
-            None => named_by_source(item, known.named.as_deref(), self.taken)?,
+            None => source_type(item, known.named.as_deref(), self.taken)?,
         };
-        self.taken_here(kind)?;
+        self.check_accepted(kind)?;
         Ok(kind)
     }
 
@@ -297,7 +301,7 @@ impl<'a> MediaIntake<'a> {
 }
 
 /// An item for a saved reply: its declaration is checked, its bytes are not needed.
-fn unseen(item: &Item<'_>, claim: Claim) -> Result<CheckedMedia, Failure> {
+fn unchecked_media(item: &Item<'_>, claim: Claim) -> Result<CheckedMedia, Failure> {
     let mut note = MediaNote::new(item, "not_loaded");
     note.media_type = claim.map(MediaType::mime);
     if let ItemSource::Base64(text) = item.source {

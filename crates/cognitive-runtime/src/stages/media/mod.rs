@@ -99,7 +99,7 @@ impl MediaSet {
 /// Returns whether secrets in objects that look like media items are hidden from the model. True for a module that
 /// accepts media, passes its input to others, or is a part. To any other module such objects are business data.
 pub(crate) fn hides(module: &Module, is_part: bool) -> bool {
-    module.manifest.modalities.declared || is_part || !module.stands_alone()
+    module.manifest.modalities.declared || is_part || !module.is_standalone()
 }
 
 /// Loads and checks the media of an input, and records fetches. Boxed, so that runs without media (the usual case)
@@ -129,7 +129,7 @@ async fn gather(run: &mut Run<'_, '_>, found: &[Item<'_>]) -> Result<MediaSet, F
     let (intake, receipt) = (MediaIntake::new(run), &mut *run.receipt);
     receipt.media_count = found.len();
     let claims = intake.admit(found).map_err(|(item, failure)| {
-        receipt.media.extend(item.map(MediaNote::failed));
+        receipt.media.extend(item.map(MediaNote::from_failed));
         item.map_or(failure.clone(), |item| at(item, failure))
     })?;
     let checks: Vec<PortFuture<'_, Result<CheckedMedia, Failure>>> = found
@@ -153,7 +153,7 @@ async fn gather(run: &mut Run<'_, '_>, found: &[Item<'_>]) -> Result<MediaSet, F
                 set.items.push(checked);
             }
             Err(failure) => {
-                receipt.media.push(MediaNote::failed(item));
+                receipt.media.push(MediaNote::from_failed(item));
                 return Err(at(item, failure));
             }
         }
@@ -191,7 +191,7 @@ impl MediaNote {
         found.or_else(|| self.media_type.and_then(MediaType::parse))
     }
 
-    fn failed(item: &Item<'_>) -> Self {
+    fn from_failed(item: &Item<'_>) -> Self {
         let media_type = item.declared.and_then(MediaType::parse).map(MediaType::mime);
         Self { media_type, ..Self::new(item, "failed") }
     }

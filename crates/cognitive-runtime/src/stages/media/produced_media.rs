@@ -31,30 +31,30 @@ pub(crate) fn insert(answer: &mut Map<String, Value>, media: &[ReportedMedia]) {
         return;
     }
     if let Some(data) = answer.get_mut("data") {
-        below(data, media, &mut MAX_INSERTED_MEDIA.max(media.len()));
+        report_below(data, media, &mut MAX_INSERTED_MEDIA.max(media.len()));
     }
 }
 
-fn below(value: &mut Value, media: &[ReportedMedia], left: &mut usize) {
+fn report_below(value: &mut Value, media: &[ReportedMedia], left: &mut usize) {
     match value {
         Value::Object(members) => {
-            if let Some(number) = named(members)
+            if let Some(number) = medium_number(members)
                 && let Some(medium) = media.get(number).filter(|_| *left > 0)
             {
                 *left -= 1;
                 members.insert("media_type".to_owned(), Value::String(medium.media_type.clone()));
                 members.insert("data".to_owned(), Value::String(medium.base64.clone()));
             } else {
-                members.values_mut().for_each(|value| below(value, media, left));
+                members.values_mut().for_each(|value| report_below(value, media, left));
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| below(item, media, left)),
+        Value::Array(items) => items.iter_mut().for_each(|item| report_below(item, media, left)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
 /// The number of the medium that an object refers to.
-fn named(members: &Map<String, Value>) -> Option<usize> {
+fn medium_number(members: &Map<String, Value>) -> Option<usize> {
     let text = |name: &str| members.get(name).and_then(Value::as_str);
     text("type").filter(|kind| *kind == "base64")?;
     text("data")?.strip_prefix(MARK)?.trim().parse().ok()

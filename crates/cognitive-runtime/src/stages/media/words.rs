@@ -17,14 +17,14 @@ pub(super) type Claim = Option<MediaType>;
 pub(super) fn claim(item: &Item<'_>, taken: &[InputModality], remote: bool) -> Result<Claim, Failure> {
     match (item.declared, item.source) {
         (Some(declared), _) => {
-            MediaType::parse(declared).map(Some).ok_or_else(|| unknown(&format!("`{declared}`")))
+            MediaType::parse(declared).map(Some).ok_or_else(|| unknown_type(&format!("`{declared}`")))
         }
         (None, ItemSource::File(path)) => {
-            let known = MediaType::of_file_name(path, taken).map(Some);
+            let known = MediaType::from_file_name(path, taken).map(Some);
             if remote {
                 Ok(known.flatten())
             } else {
-                known.ok_or_else(|| unknown("the extension of the file"))
+                known.ok_or_else(|| unknown_type("the extension of the file"))
             }
         }
         (None, ItemSource::Url(_) | ItemSource::Upload(_) | ItemSource::Base64(_)) => Ok(None),
@@ -33,7 +33,7 @@ pub(super) fn claim(item: &Item<'_>, taken: &[InputModality], remote: bool) -> R
 
 /// Returns the type of an item without a declaration: the type that its source reports, else that of the name in its
 /// address.
-pub(super) fn named_by_source(
+pub(super) fn source_type(
     item: &Item<'_>,
     named: Option<&str>,
     taken: &[InputModality],
@@ -45,18 +45,18 @@ pub(super) fn named_by_source(
     let by_address = match item.source {
         ItemSource::Url(url) if says_nothing => {
             let path = url.split(['?', '#']).next().unwrap_or_default();
-            MediaType::of_file_name(path, taken)
+            MediaType::from_file_name(path, taken)
         }
         _ => None,
     };
     by_address.ok_or_else(|| match named {
-        Some(named) => unknown(&format!("`{named}`")),
-        None => unknown("an item whose source names no type"),
+        Some(named) => unknown_type(&format!("`{named}`")),
+        None => unknown_type("an item whose source names no type"),
     })
 }
 
 /// Checks whether the module accepts the type. (MEDIA-003)
-pub(super) fn taken_by_module(kind: MediaType, taken: &[InputModality]) -> Result<(), Failure> {
+pub(super) fn check_module_accepts(kind: MediaType, taken: &[InputModality]) -> Result<(), Failure> {
     let category = kind.category();
     if category.is_in(taken) {
         return Ok(());
@@ -70,7 +70,7 @@ pub(super) fn taken_by_module(kind: MediaType, taken: &[InputModality]) -> Resul
 }
 
 /// The failure for a type that is not in the table.
-fn unknown(what: &str) -> Failure {
+fn unknown_type(what: &str) -> Failure {
     let known: Vec<&str> = MediaType::all().map(MediaType::mime).collect();
     Failure::new(ErrorCode::UnsupportedMediaType, format!("unknown media type: {}", cut(what, 100)))
         .with_detail("accepted", json!(known))
@@ -78,7 +78,7 @@ fn unknown(what: &str) -> Failure {
 }
 
 /// The failure for a category that this runtime or its provider does not accept. (CAP-011)
-pub(super) fn not_here(category: Category, who: &str, available: &[&str]) -> Failure {
+pub(super) fn unsupported_category(category: Category, who: &str, available: &[&str]) -> Failure {
     let message = format!("{who} does not accept media of the category: `{category}`");
     let hint = match category {
         Category::Image => "Choose a model that reads images with `--provider` and `--model`",
@@ -99,7 +99,7 @@ pub(super) fn not_here(category: Category, who: &str, available: &[&str]) -> Fai
 
 /// The failure for a type that the provider does not accept although it accepts others of its category: the
 /// limitation is here, not with the caller. (CAP-011)
-pub(super) fn type_not_here(kind: MediaType, provider: &str, taken: &[MediaType]) -> Failure {
+pub(super) fn unsupported_type(kind: MediaType, provider: &str, taken: &[MediaType]) -> Failure {
     let available: Vec<&str> = taken.iter().map(|kind| kind.mime()).collect();
     Failure::new(
         ErrorCode::MultimodalNotSupported,

@@ -28,7 +28,7 @@ pub fn extract(
     fits: &dyn Fn(Map<String, Value>) -> bool,
 ) -> Result<Draft, Failure> {
     if let Finish::Refused(reason) = &reply.end.finish {
-        return Err(refused(module, &reply.text, reason));
+        return Err(refusal_failure(module, &reply.text, reason));
     }
     let leniency = if strict { Leniency::Strict } else { Leniency::Lenient };
     find(&reply.text, leniency, &reply.end.finish, fits).map_err(|why| failure(module, reply, why, strict))
@@ -46,7 +46,7 @@ fn partial(module: &Module, text: &str) -> Option<Map<String, Value>> {
     (module.manifest.failure.partial_allowed && start < end).then(|| raw(text))
 }
 
-fn refused(module: &Module, text: &str, reason: &str) -> Failure {
+fn refusal_failure(module: &Module, text: &str, reason: &str) -> Failure {
     let reason = if reason.trim().is_empty() { "the model refused to answer" } else { reason };
     Failure::new(ErrorCode::NoActionPossible, text::cut(reason, MAX_RAW))
         .with_detail("source", json!("model"))
@@ -72,9 +72,9 @@ fn failure(module: &Module, reply: &Reply, why: UnreadableReply, strict: bool) -
         (ErrorCode::ParseError, message)
     };
     let partial =
-        if cut_off { interrupted(module, &reply.text, strict) } else { partial(module, &reply.text) };
+        if cut_off { partial_data(module, &reply.text, strict) } else { partial(module, &reply.text) };
     let mut failure = Failure::new(code, message)
-        .blaming(Blame::Model)
+        .with_blame(Blame::Model)
         .with_detail("source", json!("model"))
         .with_detail("reason", json!(word))
         .with_partial(partial)
@@ -90,7 +90,7 @@ fn failure(module: &Module, reply: &Reply, why: UnreadableReply, strict: bool) -
 
 /// The partial data of an interrupted answer (D-12): the members of the data as a stream shows them, or the text if
 /// no object had started.
-pub(crate) fn interrupted(module: &Module, text: &str, strict: bool) -> Option<Map<String, Value>> {
+pub(crate) fn partial_data(module: &Module, text: &str, strict: bool) -> Option<Map<String, Value>> {
     if !module.manifest.failure.partial_allowed {
         return None;
     }

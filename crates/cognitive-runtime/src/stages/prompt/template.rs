@@ -143,7 +143,7 @@ fn placeholder(text: &str, values: &PromptValues<'_>, words: &[&str]) -> Option<
         ("$INPUT", &|| pretty(&without_context(values.input))),
     ];
     for (name, value) in named {
-        if text.strip_prefix(name).is_some_and(ends_here) {
+        if text.strip_prefix(name).is_some_and(is_name_end) {
             return Some((name.len(), value()));
         }
     }
@@ -154,7 +154,7 @@ fn placeholder(text: &str, values: &PromptValues<'_>, words: &[&str]) -> Option<
 }
 
 /// `$INPUT` is a placeholder, `$INPUT_FILE` is not.
-fn ends_here(rest: &str) -> bool {
+fn is_name_end(rest: &str) -> bool {
     !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_')
 }
 

@@ -43,7 +43,7 @@ fn d_05_the_suite_loses_nothing_in_silence() {
             let judge = validator(&schema);
             for case in &group.cases {
                 let data = case.data();
-                let answer = if target.null_means_absent() {
+                let answer = if target.writes_null_for_absent() {
                     with_nulls(&schema, &lowered.schema, &data)
                 } else {
                     data

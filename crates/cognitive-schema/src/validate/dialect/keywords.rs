@@ -83,8 +83,12 @@ pub(in crate::validate) fn foreign(dialect: Dialect, keyword: &str) -> bool {
 pub fn foreign_keywords(files: &SchemaFiles) -> Vec<SchemaProblem> {
     let mut found = Vec::new();
     for (file, root) in files {
-        let dialect = Dialect::of_file(files, file);
-        Search { file, found: &mut found, steps: Vec::new() }.below(root, MemberNames::Keywords, dialect);
+        let dialect = Dialect::for_file(files, file);
+        Search { file, found: &mut found, steps: Vec::new() }.search_below(
+            root,
+            MemberNames::Keywords,
+            dialect,
+        );
     }
     found
 }
@@ -96,11 +100,11 @@ struct Search<'s, 'a> {
 }
 
 impl<'a> Search<'_, 'a> {
-    fn below(&mut self, node: &'a Value, names: MemberNames, dialect: Dialect) {
+    fn search_below(&mut self, node: &'a Value, names: MemberNames, dialect: Dialect) {
         match node {
             Value::Object(members) => {
                 let is_schema = names == MemberNames::Keywords;
-                let dialect = if is_schema { dialect.within(members) } else { dialect };
+                let dialect = if is_schema { dialect.nested_dialect(members) } else { dialect };
                 for (name, child) in members {
                     self.steps.push(PointerStep::Name(name));
                     if is_schema && foreign(dialect, name) {
@@ -110,8 +114,8 @@ impl<'a> Search<'_, 'a> {
                     }
                     // The keywords of extensions hold what their owners like.
                     let is_own = is_schema && name.starts_with("x-");
-                    if let Some(names) = names.below(name).filter(|_| !is_own) {
-                        self.below(child, names, dialect);
+                    if let Some(names) = names.names_below(name).filter(|_| !is_own) {
+                        self.search_below(child, names, dialect);
                     }
                     self.steps.pop();
                 }
@@ -119,7 +123,7 @@ impl<'a> Search<'_, 'a> {
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
                     self.steps.push(PointerStep::Index(index));
-                    self.below(item, MemberNames::Keywords, dialect);
+                    self.search_below(item, MemberNames::Keywords, dialect);
                     self.steps.pop();
                 }
             }

@@ -5,11 +5,11 @@
 //! Draft-07 plus `minContains`, `maxContains`, `unevaluatedItems` and `unevaluatedProperties`, without any rule beside a
 //! `$ref`. Schemas of several dialects can then refer to each other, and the readers of contracts know one dialect.
 //!
-//! `rewrite` changes keywords and references, `unevaluated` closes schemas whose evaluated members are known.
+//! `rewrite` changes keywords and references, `unevaluated_members` closes schemas whose evaluated members are known.
 
 mod keywords;
 mod rewrite;
-mod unevaluated;
+mod unevaluated_members;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ use super::{SCHEMA_FILE, SchemaFiles, SchemaProblem, SectionRef, ids};
 
 pub(super) use keywords::foreign;
 pub use keywords::foreign_keywords;
-pub(super) use rewrite::spelled_in_2020_12;
+pub(super) use rewrite::rewrite_2020_12;
 
 /// A dialect of JSON Schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,7 +35,7 @@ pub(super) enum Dialect {
 
 impl Dialect {
     /// The dialect for the value of `$schema`. An unknown address means Draft-07.
-    fn of_address(address: &str) -> Self {
+    fn from_address(address: &str) -> Self {
         let name = address.trim_end_matches('#');
         match name.strip_prefix("https://").or_else(|| name.strip_prefix("http://")) {
             Some("json-schema.org/draft/2019-09/schema") => Self::Draft201909,
@@ -45,22 +45,22 @@ impl Dialect {
     }
 
     /// The dialect of a schema that is written inside a schema of this dialect.
-    pub(super) fn within(self, schema: &Map<String, Value>) -> Self {
-        schema.get("$schema").and_then(Value::as_str).map_or(self, Self::of_address)
+    pub(super) fn nested_dialect(self, schema: &Map<String, Value>) -> Self {
+        schema.get("$schema").and_then(Value::as_str).map_or(self, Self::from_address)
     }
 
     /// The dialect in which a file starts: its own, or that of `schema.json`.
-    pub(super) fn of_file(files: &SchemaFiles, file: &str) -> Self {
+    pub(super) fn for_file(files: &SchemaFiles, file: &str) -> Self {
         let main = files.get(SCHEMA_FILE).and_then(Value::as_object);
-        let main = main.map_or(Self::Draft07, |root| Self::Draft07.within(root));
-        files.get(file).and_then(Value::as_object).map_or(main, |root| main.within(root))
+        let main = main.map_or(Self::Draft07, |root| Self::Draft07.nested_dialect(root));
+        files.get(file).and_then(Value::as_object).map_or(main, |root| main.nested_dialect(root))
     }
 
     /// The dialect of a location.
     pub(super) fn at(files: &SchemaFiles, file: &str, pointer: &str) -> Self {
         let starts = pointer.match_indices('/').map(|(start, _)| start).skip(1).chain([pointer.len()]);
         let above = starts.filter_map(|end| files.get(file)?.pointer(pointer.get(..end)?)?.as_object());
-        above.fold(Self::of_file(files, file), Self::within)
+        above.fold(Self::for_file(files, file), Self::nested_dialect)
     }
 
     /// The name for messages.
@@ -84,7 +84,7 @@ impl Dialect {
 
 /// Returns whether a file declares a dialect other than Draft-07.
 pub(super) fn is_declared(files: &SchemaFiles) -> bool {
-    is_any_schema(files, |schema| Dialect::Draft07.within(schema) != Dialect::Draft07)
+    is_any_schema(files, |schema| Dialect::Draft07.nested_dialect(schema) != Dialect::Draft07)
 }
 
 /// Returns whether files differ from their core form. Draft-07 differs if it has keywords of newer dialects, which no
@@ -108,7 +108,7 @@ pub(super) fn core(files: &SchemaFiles) -> Cow<'_, SchemaFiles> {
         return Cow::Borrowed(files);
     }
     let mut core = rewrite::core(files);
-    unevaluated::close(&mut core);
+    unevaluated_members::close(&mut core);
     Cow::Owned(core)
 }
 
@@ -116,7 +116,7 @@ pub(super) fn core(files: &SchemaFiles) -> Cow<'_, SchemaFiles> {
 #[must_use]
 pub fn in_draft_07(files: &SchemaFiles) -> Cow<'_, SchemaFiles> {
     if is_rewritten(files) {
-        Cow::Owned(core(&ids::resolved(files)).into_owned())
+        Cow::Owned(core(&ids::resolve_ids(files)).into_owned())
     } else {
         Cow::Borrowed(files)
     }
@@ -153,7 +153,10 @@ pub(super) fn problems<'a>(
 }
 
 /// Problems of the core form, with their locations in the files as written.
-pub(super) fn relocated(mut problems: Vec<SchemaProblem>, written: &SchemaFiles) -> Vec<SchemaProblem> {
+pub(super) fn relocate_problems(
+    mut problems: Vec<SchemaProblem>,
+    written: &SchemaFiles,
+) -> Vec<SchemaProblem> {
     for problem in problems.iter_mut().filter(|_| is_rewritten(written)) {
         problem.pointer = rewrite::written_pointer(written, &problem.file, &problem.pointer);
     }

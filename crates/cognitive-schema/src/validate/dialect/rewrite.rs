@@ -4,12 +4,12 @@
 use serde_json::{Map, Value, json};
 
 use super::super::SchemaFiles;
-use super::super::ids::encoded;
+use super::super::ids::percent_encode;
 use super::super::refs::{file_of_ref, percent_decoded};
 use super::super::walk::{MemberNames, visit};
 use super::Dialect;
 use super::keywords::{foreign, has_rules, is_rule};
-use crate::text::escaped;
+use crate::text::escape;
 
 /// Marks a keyword that has no effect. It stays in the schema, since references may lead into it.
 const UNREAD: &str = "x-unread-";
@@ -31,7 +31,7 @@ pub(super) fn core(files: &SchemaFiles) -> SchemaFiles {
 }
 
 /// Files in core form, spelled with the keywords of 2020-12; `None` if Draft-07 can express them.
-pub(in crate::validate) fn spelled_in_2020_12(files: &SchemaFiles) -> Option<SchemaFiles> {
+pub(in crate::validate) fn rewrite_2020_12(files: &SchemaFiles) -> Option<SchemaFiles> {
     if !is_any_rule(files, &BEYOND_DRAFT_07) {
         return None;
     }
@@ -58,14 +58,14 @@ pub(in crate::validate) fn spelled_in_2020_12(files: &SchemaFiles) -> Option<Sch
 /// The location in the files as written for a location in their core form, as far as it has one.
 pub(in crate::validate) fn written_pointer(files: &SchemaFiles, file: &str, pointer: &str) -> String {
     let place = CorePlace::new(files);
-    let (mut names, mut dialect) = (MemberNames::Keywords, Dialect::of_file(files, file));
+    let (mut names, mut dialect) = (MemberNames::Keywords, Dialect::for_file(files, file));
     let Some(mut node) = files.get(file) else { return pointer.to_owned() };
-    let tokens: Vec<String> = pointer.split('/').skip(1).map(unescaped).collect();
+    let tokens: Vec<String> = pointer.split('/').skip(1).map(unescape).collect();
     let (mut rest, mut written) = (tokens.as_slice(), String::new());
     while let [token, after @ ..] = rest {
         let (name, child, length) = match node {
             Value::Object(members) if names == MemberNames::Keywords => {
-                dialect = dialect.within(members);
+                dialect = dialect.nested_dialect(members);
                 let moved = members.iter().filter_map(|(name, child)| {
                     let steps = place.steps(members, dialect, name);
                     (!steps.is_empty() && rest.starts_with(&steps)).then_some((
@@ -87,9 +87,9 @@ pub(in crate::validate) fn written_pointer(files: &SchemaFiles, file: &str, poin
             },
             _ => break,
         };
-        let below = if node.is_array() { Some(MemberNames::Keywords) } else { names.below(name) };
+        let below = if node.is_array() { Some(MemberNames::Keywords) } else { names.names_below(name) };
         written.push('/');
-        written.push_str(&escaped(name));
+        written.push_str(&escape(name));
         (node, rest) = (child, rest.get(length..).unwrap_or(after));
         match below {
             Some(below) => names = below,
@@ -121,7 +121,7 @@ impl CorePlace {
             let is_ignored = schema.get("$ref").is_some_and(Value::is_string) && is_rule(keyword);
             return if is_ignored { unread() } else { vec![keyword.to_owned()] };
         }
-        let apart = self.apart(schema, dialect);
+        let apart = self.separate_keywords(schema, dialect);
         let group = if is_count(keyword) { "contains" } else { keyword };
         if let Some(position) = apart.iter().position(|each| *each == group) {
             let before = schema.get("allOf").and_then(Value::as_array).map_or(0, Vec::len);
@@ -146,7 +146,7 @@ impl CorePlace {
     }
 
     /// The keywords that become separate schemas at the end of `allOf`, in this order.
-    fn apart(&self, schema: &Map<String, Value>, dialect: Dialect) -> Vec<&'static str> {
+    fn separate_keywords(&self, schema: &Map<String, Value>, dialect: Dialect) -> Vec<&'static str> {
         let mut apart = Vec::new();
         if schema.contains_key("$ref") && has_rules(schema) {
             apart.push("$ref");
@@ -182,7 +182,7 @@ struct DialectRewriter<'p> {
 impl DialectRewriter<'_> {
     fn all(&self) -> SchemaFiles {
         let rewritten = self.files.iter().map(|(file, root)| {
-            let dialect = Dialect::of_file(self.files, file);
+            let dialect = Dialect::for_file(self.files, file);
             (file.clone(), self.value(root, MemberNames::Keywords, dialect, file))
         });
         rewritten.collect()
@@ -192,7 +192,7 @@ impl DialectRewriter<'_> {
     fn value(&self, node: &Value, names: MemberNames, dialect: Dialect, file: &str) -> Value {
         match node {
             Value::Object(members) if names == MemberNames::Keywords => {
-                self.schema(members, dialect.within(members), file)
+                self.schema(members, dialect.nested_dialect(members), file)
             }
             Value::Object(members) => {
                 let child = |(name, child): (&String, &Value)| {
@@ -211,7 +211,7 @@ impl DialectRewriter<'_> {
         let mut schema = Value::Object(Map::new());
         let mut apart = Vec::new();
         for (keyword, child) in members {
-            let child = match (child, MemberNames::Keywords.below(keyword)) {
+            let child = match (child, MemberNames::Keywords.names_below(keyword)) {
                 (Value::String(reference), _) if keyword == "$ref" => self.reference(reference, file),
                 (child, Some(names)) => self.value(child, names, dialect, file),
                 (child, None) => child.clone(),
@@ -236,23 +236,23 @@ impl DialectRewriter<'_> {
         let (path, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let target = file_of_ref(reference, file).ok().flatten().unwrap_or_else(|| file.to_owned());
         let written = percent_decoded(fragment);
-        let moved = self.moved(&target, &written);
-        if moved == written { json!(reference) } else { json!(format!("{path}#{}", encoded(&moved))) }
+        let moved = self.moved_pointer(&target, &written);
+        if moved == written { json!(reference) } else { json!(format!("{path}#{}", percent_encode(&moved))) }
     }
 
     /// The new location of a location.
-    fn moved(&self, file: &str, pointer: &str) -> String {
-        let (mut names, mut dialect) = (Some(MemberNames::Keywords), Dialect::of_file(self.files, file));
+    fn moved_pointer(&self, file: &str, pointer: &str) -> String {
+        let (mut names, mut dialect) = (Some(MemberNames::Keywords), Dialect::for_file(self.files, file));
         let mut node = self.files.get(file);
         let mut moved = String::new();
-        for token in pointer.split('/').skip(1).map(unescaped) {
+        for token in pointer.split('/').skip(1).map(unescape) {
             let mut push = |step: &str| {
                 moved.push('/');
-                moved.push_str(&escaped(step));
+                moved.push_str(&escape(step));
             };
             match (node, names) {
                 (Some(Value::Object(members)), Some(MemberNames::Keywords)) => {
-                    dialect = dialect.within(members);
+                    dialect = dialect.nested_dialect(members);
                     for step in &(self.place)(members, dialect, &token) {
                         push(step);
                     }
@@ -261,7 +261,7 @@ impl DialectRewriter<'_> {
             }
             names = match node {
                 Some(Value::Array(_)) => Some(MemberNames::Keywords),
-                _ => names.and_then(|names| names.below(&token)),
+                _ => names.and_then(|names| names.names_below(&token)),
             };
             node = match node {
                 Some(Value::Object(members)) => members.get(&token),
@@ -297,6 +297,6 @@ fn put(schema: &mut Value, steps: &[String], value: Value) {
     }
 }
 
-fn unescaped(token: &str) -> String {
+fn unescape(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }

@@ -21,7 +21,7 @@ fn contract(schema: Value) -> Result<Contract, Vec<SchemaProblem>> {
 fn judges(dialect: &str, schema: &Value, right: &[Value], wrong: &[Value]) {
     let mut alone = schema.clone();
     alone["$schema"] = json!(dialect);
-    let section = Section::alone(&alone).unwrap_or_else(|problems| panic!("{schema}: {problems:?}"));
+    let section = Section::standalone(&alone).unwrap_or_else(|problems| panic!("{schema}: {problems:?}"));
     let mut data = schema.clone();
     // Pointers start at the file, unless the section has its own address.
     let definitions = schema.get("$id").map_or_else(|| data.as_object_mut()?.shift_remove("$defs"), |_| None);
@@ -124,7 +124,7 @@ fn sch_003_findings_name_the_keyword() {
     ] {
         let mut schema = schema;
         schema["$schema"] = json!(NEWER[1]);
-        let found = Section::alone(&schema).unwrap().violations(&value);
+        let found = Section::standalone(&schema).unwrap().violations(&value);
         let found: Vec<String> = found.iter().map(|each| format!("{} {}", each.path, each.rule)).collect();
         assert_eq!(found, [expected], "{schema}");
     }
@@ -140,7 +140,7 @@ fn sch_003_references_follow_keywords_that_move() {
     });
     let mut schema = schema;
     schema["$schema"] = json!(NEWER[1]);
-    let section = Section::alone(&schema).unwrap();
+    let section = Section::standalone(&schema).unwrap();
     assert!(section.accepts(&json!(["a", "b", 1])));
     assert!(!section.accepts(&json!(["a", 1])) && !section.accepts(&json!(["a", "b", "c"])));
 }
@@ -195,7 +195,7 @@ fn sch_003_a_section_may_declare_another_dialect_than_its_file() {
     assert!(!contract.input().accepts(&json!(1)));
     assert!(contract.data().accepts(&json!(["a", 2])), "the definition is in the dialect of the file");
     assert!(!contract.data().accepts(&json!([1])) && !contract.data().accepts(&json!(["a", 2, 3])));
-    assert_eq!(*contract.written(), schema);
+    assert_eq!(*contract.source(), schema);
 }
 
 fn problems(schema: Value) -> Vec<String> {
@@ -283,7 +283,7 @@ fn sch_003_the_suite_of_three_dialects_is_judged_right() {
     let (mut right, mut wrong) = (std::collections::BTreeMap::<&str, usize>::new(), Vec::new());
     for group in &groups {
         let dialect = group.name.split_once('/').map_or("", |(dialect, _)| dialect);
-        let section = match Section::alone(&group.schema) {
+        let section = match Section::standalone(&group.schema) {
             Ok(section) => section,
             Err(problems) => {
                 wrong.push(format!("{}: {problems:?}", group.name));

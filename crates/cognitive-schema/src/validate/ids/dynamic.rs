@@ -12,7 +12,7 @@ use super::super::SchemaFiles;
 use super::super::dialect::Dialect;
 use super::super::refs::{file_of_ref, percent_decoded};
 use super::super::walk::MemberNames;
-use super::{REFERENCE, Spot, refer, written};
+use super::{REFERENCE, Spot, refer, relative_reference};
 use crate::text::pointer;
 
 /// Marks a dynamic reference until it is resolved.
@@ -46,7 +46,7 @@ type Scope = BTreeMap<String, Spot>;
 
 /// Replaces the dynamic references in files whose other references are pointers. `resources` are the schemas with an
 /// address. `None` if there would be too many copies.
-pub(super) fn replaced(
+pub(super) fn replace_dynamic(
     mut files: SchemaFiles,
     resources: &[Spot],
     anchors: &[DynamicAnchor],
@@ -72,7 +72,7 @@ pub(super) fn replaced(
     let mut static_files = SchemaFiles::new();
     for (file, root) in &files {
         let start = Spot { file: file.clone(), pointer: String::new() };
-        let scope = copier.entered(&Scope::new(), &start);
+        let scope = copier.enter_scope(&Scope::new(), &start);
         static_files.insert(file.clone(), copier.value(root, MemberNames::Keywords, &start, &start, &scope));
     }
     copier.left = MAX_VALUES;
@@ -120,14 +120,14 @@ impl Copier<'_> {
             Value::Object(members) => {
                 let is_schema = names == MemberNames::Keywords;
                 let enters = is_schema && at != resource && self.resources.contains(at);
-                let entered = enters.then(|| self.entered(scope, at));
+                let entered = enters.then(|| self.enter_scope(scope, at));
                 let (resource, scope) = match &entered {
                     Some(scope) => (at, scope),
                     None => (resource, scope),
                 };
                 let mut rewritten = Map::new();
                 for (name, child) in members {
-                    let child = match (child, names.below(name)) {
+                    let child = match (child, names.names_below(name)) {
                         (Value::String(reference), _) if is_schema && name == REFERENCE => {
                             json!(self.reference(reference, &at.file, resource, scope))
                         }
@@ -160,10 +160,10 @@ impl Copier<'_> {
         let target = file_of_ref(reference, file).ok().flatten().unwrap_or_else(|| file.to_owned());
         let target = Spot { file: target, pointer: percent_decoded(fragment) };
         let owner = self.owner(&target);
-        let entered = if owner == *resource { scope.clone() } else { self.entered(scope, &owner) };
+        let entered = if owner == *resource { scope.clone() } else { self.enter_scope(scope, &owner) };
         match self.place(&owner, entered) {
             place if place == owner => reference.to_owned(),
-            place => written(file, &moved(&target, &owner, &place)),
+            place => relative_reference(file, &moved_spot(&target, &owner, &place)),
         }
     }
 
@@ -173,13 +173,13 @@ impl Copier<'_> {
         let fixed = Spot { file: text(1), pointer: text(2) };
         let target = scope.get(&text(0)).cloned().unwrap_or(fixed);
         let owner = self.owner(&target);
-        let entered = self.entered(scope, &owner);
+        let entered = self.enter_scope(scope, &owner);
         let place = self.place(&owner, entered);
-        written(file, &moved(&target, &owner, &place))
+        relative_reference(file, &moved_spot(&target, &owner, &place))
     }
 
     /// The scope after a schema with an address was entered.
-    fn entered(&self, scope: &Scope, resource: &Spot) -> Scope {
+    fn enter_scope(&self, scope: &Scope, resource: &Spot) -> Scope {
         let mut scope = scope.clone();
         for (anchor, _) in self.anchors.iter().filter(|(_, owner)| owner == resource) {
             scope.entry(anchor.name.clone()).or_insert_with(|| anchor.spot.clone());
@@ -189,7 +189,7 @@ impl Copier<'_> {
 
     /// The innermost schema with an address around a location.
     fn owner(&self, spot: &Spot) -> Spot {
-        let around = self.resources.iter().filter(|resource| is_around(resource, spot));
+        let around = self.resources.iter().filter(|resource| encloses(resource, spot));
         let innermost = around.max_by_key(|resource| resource.pointer.len());
         innermost.cloned().unwrap_or_else(|| Spot { file: spot.file.clone(), pointer: String::new() })
     }
@@ -197,9 +197,9 @@ impl Copier<'_> {
     /// The location of a schema with an address for a scope: its own, or that of a copy.
     fn place(&mut self, resource: &Spot, scope: Scope) -> Spot {
         let mut around: Vec<&Spot> =
-            self.resources.iter().filter(|outer| is_around(outer, resource)).collect();
+            self.resources.iter().filter(|outer| encloses(outer, resource)).collect();
         around.sort_by_key(|outer| outer.pointer.len());
-        if around.iter().fold(Scope::new(), |scope, outer| self.entered(&scope, outer)) == scope {
+        if around.iter().fold(Scope::new(), |scope, outer| self.enter_scope(&scope, outer)) == scope {
             return resource.clone();
         }
         let key = (resource.clone(), scope);
@@ -216,13 +216,13 @@ impl Copier<'_> {
     }
 }
 
-fn is_around(outer: &Spot, spot: &Spot) -> bool {
+fn encloses(outer: &Spot, spot: &Spot) -> bool {
     let rest = spot.pointer.strip_prefix(outer.pointer.as_str()).filter(|_| outer.file == spot.file);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// A location inside `owner`, after that has moved to `place`.
-fn moved(spot: &Spot, owner: &Spot, place: &Spot) -> Spot {
+fn moved_spot(spot: &Spot, owner: &Spot, place: &Spot) -> Spot {
     let rest = spot.pointer.strip_prefix(owner.pointer.as_str()).unwrap_or_default();
     Spot { file: place.file.clone(), pointer: format!("{}{rest}", place.pointer) }
 }

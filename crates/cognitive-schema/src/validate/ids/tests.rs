@@ -7,7 +7,7 @@ use crate::validate::{Contract, Layout, SCHEMA_FILE, Section};
 
 /// Returns whether each value satisfies a standalone schema.
 fn verdicts<const N: usize>(schema: &Value, values: [Value; N]) -> [bool; N] {
-    let section = Section::alone(schema).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let section = Section::standalone(schema).unwrap_or_else(|problems| panic!("{problems:?}"));
     let alone = values.each_ref().map(|value| section.accepts(value));
     // The same as a section of a module, where the file starts above the schema.
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), json!({ "input": {}, "data": schema }))]);

@@ -13,7 +13,7 @@ fn files(schema: Value) -> SchemaFiles {
 fn way(schema: Value, way: &str) -> &'static str {
     let files = files(json!({ "data": schema }));
     let section = SectionRef::parse("#/data");
-    let mut place = ContractPlace::of_section(&files, &section).unwrap();
+    let mut place = ContractPlace::from_section(&files, &section).unwrap();
     for step in way.split('.') {
         place = match if step == "*" { place.items() } else { place.member(step) } {
             MemberDescription::Described(next) => next,
@@ -93,8 +93,8 @@ fn types_values_and_names() {
             "a": { "oneOf": [{ "enum": ["x", "y"] }, { "type": "object" }] },
             "b": { "type": ["integer", "null"] }, "d": { "default": 1 }, "l": { "type": "array" },
         } } }));
-    let place = ContractPlace::of_section(&files, &SectionRef::parse("#/data")).unwrap();
-    assert_eq!(place.required(), ["a", "b"]);
+    let place = ContractPlace::from_section(&files, &SectionRef::parse("#/data")).unwrap();
+    assert_eq!(place.required_members(), ["a", "b"]);
     assert_eq!(place.names().into_iter().collect::<Vec<_>>(), ["a", "b", "d", "l"]);
     let member = |name| match place.member(name) {
         MemberDescription::Described(place) => place,

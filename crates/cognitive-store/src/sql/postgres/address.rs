@@ -39,7 +39,7 @@ impl ServerAddress {
             config.password(password);
         }
         if !text.contains("sslmode=") {
-            config.ssl_mode(if is_here(&config) { SslMode::Disable } else { SslMode::Require });
+            config.ssl_mode(if is_local_address(&config) { SslMode::Disable } else { SslMode::Require });
         }
         config.application_name("cogn").connect_timeout(patience);
         Ok(Self { config, shown })
@@ -47,7 +47,7 @@ impl ServerAddress {
 }
 
 /// Returns whether the connection stays on this machine.
-fn is_here(config: &Config) -> bool {
+fn is_local_address(config: &Config) -> bool {
     let is_local = |host: &Host| {
         // A host without a name is a Unix socket.
         let Host::Tcp(name) = host else { return true };

@@ -17,7 +17,7 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, NoTls};
 
 use self::address::ServerAddress;
-use self::session::{PgSession, said, wait};
+use self::session::{PgSession, problem_of, wait};
 use self::tls::Tls;
 use super::{SqlAccess, SqlSession, SqlValue, first, values};
 use crate::error::Problem;
@@ -68,12 +68,12 @@ impl PgServer {
             idle: Lock::default(),
             outage: Arc::default(),
         };
-        server.bring_up(patience)?;
+        server.migrate_up(patience)?;
         Ok(server)
     }
 
     /// Returns the address without secrets.
-    pub(crate) fn shown(&self) -> PathBuf {
+    pub(crate) fn display_address(&self) -> PathBuf {
         PathBuf::from(&self.address.shown)
     }
 
@@ -112,11 +112,11 @@ impl PgServer {
         let mut session = PgSession::begin(client, driver, limit + SLACK, begin);
         let done = work(&mut session).and_then(|value| session.batch("COMMIT").map(|()| value));
         match &done {
-            Ok(_) => self.give_back(session.into_client()),
+            Ok(_) => self.return_client(session.into_client()),
             Err(problem @ (Problem::Unreachable(_) | Problem::Silent(_))) => self.pause(problem),
             Err(_) => {
                 if session.abandon("ROLLBACK").is_ok() {
-                    self.give_back(session.into_client());
+                    self.return_client(session.into_client());
                 }
             }
         }
@@ -147,7 +147,7 @@ impl PgServer {
         connected
     }
 
-    fn give_back(&self, client: Arc<Client>) {
+    fn return_client(&self, client: Arc<Client>) {
         self.idle.lock().push(client);
     }
 
@@ -165,7 +165,7 @@ impl PgServer {
     }
 
     /// Runs the migration steps that the database has not run. With concurrent processes, the first one migrates.
-    fn bring_up(&self, patience: Duration) -> Result<(), Problem> {
+    fn migrate_up(&self, patience: Duration) -> Result<(), Problem> {
         let version = format!("SELECT version FROM {}.cogn_schema", schema::SCHEMA);
         let known = schema::KNOWN;
         let seen = self.transact("BEGIN", patience, patience, |session| {
@@ -221,7 +221,7 @@ impl ConnectError {
     fn into_problem(self, limit: Duration) -> Problem {
         match self {
             Self::Tls(why) => Problem::Failed(why),
-            Self::Server(error) => said(&error, limit),
+            Self::Server(error) => problem_of(&error, limit),
         }
     }
 }
@@ -234,7 +234,7 @@ async fn connect(config: tokio_postgres::Config, driver: Handle) -> Result<Clien
         driver.spawn(async move { drop(connection.await) });
         return Ok(client);
     }
-    let tls = Tls::of_system().map_err(|error| ConnectError::Tls(error.to_string()))?;
+    let tls = Tls::with_system_roots().map_err(|error| ConnectError::Tls(error.to_string()))?;
     let (client, connection) = config.connect(tls).await.map_err(ConnectError::Server)?;
     driver.spawn(async move { drop(connection.await) });
     Ok(client)

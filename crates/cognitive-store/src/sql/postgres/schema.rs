@@ -200,7 +200,7 @@ mod tests {
 
     fn of_a_file() -> Columns {
         let mut connection = Connection::open_in_memory().unwrap();
-        crate::schema::bring_up(&mut connection, 0).unwrap();
+        crate::schema::migrate_up(&mut connection, 0).unwrap();
         let query = "SELECT tables.name || '.' || columns.name FROM sqlite_schema AS tables,
             pragma_table_info(tables.name) AS columns WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite_%'";
         let mut statement = connection.prepare(query).unwrap();

@@ -77,7 +77,7 @@ impl<'a> PgSession<'a> {
     fn send_later(&mut self) -> Result<(), Problem> {
         let (client, later, limit) = (Arc::clone(&self.client), std::mem::take(&mut self.later), self.limit);
         wait(self.driver, limit, async move { send_all(&client, later).await })?
-            .map_err(|error| said(&error, limit))
+            .map_err(|error| problem_of(&error, limit))
     }
 }
 
@@ -122,7 +122,7 @@ pub(super) fn wait<T: Send + 'static>(
 }
 
 /// Classifies a server error.
-pub(super) fn said(error: &tokio_postgres::Error, limit: Duration) -> Problem {
+pub(super) fn problem_of(error: &tokio_postgres::Error, limit: Duration) -> Problem {
     let Some(report) = error.as_db_error() else {
         let mut why = error.to_string();
         let mut cause = std::error::Error::source(error);
@@ -154,7 +154,7 @@ fn places(sql: &str) -> String {
     sql.replace('?', "$")
 }
 
-fn typed(values: &[SqlValue]) -> Vec<TypedParameter> {
+fn typed_parameters(values: &[SqlValue]) -> Vec<TypedParameter> {
     let type_of = |value: &SqlValue| match value {
         // The server infers the type from the context.
         SqlValue::Null => Type::UNKNOWN,
@@ -224,7 +224,7 @@ fn columns_of(rows: Vec<Vec<SqlValue>>) -> Vec<Vec<SqlValue>> {
 /// The rows not yet fetched.
 type Coming = Pin<Box<RowStream>>;
 
-async fn some(mut coming: Coming) -> Result<(Vec<Row>, Option<Coming>), tokio_postgres::Error> {
+async fn next_rows(mut coming: Coming) -> Result<(Vec<Row>, Option<Coming>), tokio_postgres::Error> {
     let mut rows = Vec::new();
     while let Some(row) = coming.next().await {
         rows.push(row?);
@@ -245,7 +245,8 @@ impl SqlSession for PgSession<'_> {
     }
 
     fn execute(&mut self, sql: &str, values: &[SqlValue]) -> Result<u64, Problem> {
-        let (client, sql, values, limit) = (Arc::clone(&self.client), places(sql), typed(values), self.limit);
+        let (client, sql, values, limit) =
+            (Arc::clone(&self.client), places(sql), typed_parameters(values), self.limit);
         let later = std::mem::take(&mut self.later);
         let work = async move {
             let values: Vec<(&(dyn ToSql + Sync), Type)> =
@@ -254,11 +255,11 @@ impl SqlSession for PgSession<'_> {
             let (before, done) = join(send_all(&client, later), client.execute_typed(&sql, &values)).await;
             before.and(done)
         };
-        wait(self.driver, limit, work)?.map_err(|error| said(&error, limit))
+        wait(self.driver, limit, work)?.map_err(|error| problem_of(&error, limit))
     }
 
     fn execute_later(&mut self, sql: &str, values: &[SqlValue]) -> Result<(), Problem> {
-        self.add(LaterStatement::Typed(places(sql), typed(values)))
+        self.add(LaterStatement::Typed(places(sql), typed_parameters(values)))
     }
 
     /// One statement for all rows, with an array for each column: its text and its parameters are as many for one row
@@ -287,30 +288,31 @@ impl SqlSession for PgSession<'_> {
         self.add(LaterStatement::Typed(sql, parameters))
     }
 
-    fn each(
+    fn for_each(
         &mut self,
         sql: &str,
         values: &[SqlValue],
         take: &mut dyn FnMut(&SqlRow) -> Result<ControlFlow<()>, Problem>,
     ) -> Result<(), Problem> {
-        let (client, sql, values, limit) = (Arc::clone(&self.client), places(sql), typed(values), self.limit);
+        let (client, sql, values, limit) =
+            (Arc::clone(&self.client), places(sql), typed_parameters(values), self.limit);
         let later = std::mem::take(&mut self.later);
         let begin = async move {
             let values = values.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone()));
-            let asked = async { some(Box::pin(client.query_typed_raw(&sql, values).await?)).await };
+            let asked = async { next_rows(Box::pin(client.query_typed_raw(&sql, values).await?)).await };
             let (before, rows) = join(send_all(&client, later), asked).await;
             before.and(rows)
         };
         let mut next = wait(self.driver, limit, begin)?;
         loop {
-            let (rows, coming) = next.map_err(|error| said(&error, limit))?;
+            let (rows, coming) = next.map_err(|error| problem_of(&error, limit))?;
             for row in &rows {
                 if take(&read(row)?)?.is_break() {
                     return Ok(());
                 }
             }
             let Some(coming) = coming else { return Ok(()) };
-            next = wait(self.driver, limit, some(coming))?;
+            next = wait(self.driver, limit, next_rows(coming))?;
         }
     }
 }

@@ -22,7 +22,7 @@ type TlsError = Box<dyn std::error::Error + Send + Sync>;
 pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
-    pub(super) fn of_system() -> Result<Self, TlsError> {
+    pub(super) fn with_system_roots() -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?

@@ -6,13 +6,13 @@ use cognitive_contract::module::output_code;
 use cognitive_contract::{Enforcement, ErrorCode, Module, Violation, stream, wrap_v21};
 use serde_json::{Value, json};
 
-use super::{Arguments, Outcome, broken, files, json_of};
+use super::{Arguments, Outcome, broken_vector, files, json_of};
 
 /// Checks a finished envelope, against the common contract or that of a module.
 pub(super) fn validate_envelope(given: Arguments<'_>) -> Outcome {
     let value = given.value("envelope")?;
     let (found, code) = if given.get("module").is_some() {
-        let found = by_module(&files::module(given.below("module")?)?, value);
+        let found = by_module(&files::module(given.child("module")?)?, value);
         let code = output_code(&found);
         (found, code)
     } else {
@@ -49,7 +49,8 @@ pub(super) fn normalize_code(given: Arguments<'_>) -> Outcome {
 /// Returns the catalogue entry of a code.
 pub(super) fn error_info(given: Arguments<'_>) -> Outcome {
     let text = given.text("code")?;
-    let code = ErrorCode::find(text).ok_or_else(|| broken(format!("the catalogue has no code `{text}`")))?;
+    let code =
+        ErrorCode::find(text).ok_or_else(|| broken_vector(format!("the catalogue has no code `{text}`")))?;
     Ok(json!({ "name": code.name(), "recoverable": code.recoverable() }))
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use cognitive_contract::context::{
-    ContextFlow, Sanitiser, Ttl, Variables, handed_on, key, prepare, usable, without_context,
+    ContextFlow, Sanitiser, Ttl, Variables, key, prepare, split_updates, usable, without_context,
 };
 use cognitive_contract::manifest::ContextMode;
 use cognitive_contract::{Enforcement, Module};
@@ -12,7 +12,7 @@ use cognitive_library::load;
 use cognitive_runtime::receipt::canonical_sha256;
 use serde_json::{Map, Value, json};
 
-use super::{Arguments, Outcome, VectorStop, broken, files};
+use super::{Arguments, Outcome, VectorStop, broken_vector, files};
 
 /// Returns the `_context` for the model, or the code with which the run is refused.
 pub(super) fn prepare_context(given: Arguments<'_>) -> Outcome {
@@ -41,8 +41,9 @@ fn module(given: Arguments<'_>) -> Result<Module, VectorStop> {
     all.insert("module.yaml".to_owned(), given.value("manifest")?.to_string().into_bytes());
     all.insert("schema.json".to_owned(), Value::Object(schema).to_string().into_bytes());
     all.insert("prompt.md".to_owned(), b"p".to_vec());
-    load(&files::folder(all))
-        .map_err(|error| broken(format!("the module does not load: {}", error.into_failure().message())))
+    load(&files::folder(all)).map_err(|error| {
+        broken_vector(format!("the module does not load: {}", error.into_failure().message()))
+    })
 }
 
 /// The key of an entry; null if it has none.
@@ -60,9 +61,9 @@ pub(super) fn context_key(given: Arguments<'_>) -> Outcome {
 
 /// Checks whether emitted context is still available.
 pub(super) fn context_lookup(given: Arguments<'_>) -> Outcome {
-    let emitted = given.below("emitted")?;
+    let emitted = given.child("emitted")?;
     let age = given.value("age_seconds")?.as_f64().and_then(|age| Duration::try_from_secs_f64(age).ok());
-    let age = age.ok_or_else(|| broken("`age_seconds` is not an age"))?;
+    let age = age.ok_or_else(|| broken_vector("`age_seconds` is not an age"))?;
     // Neither of them decides whether the entry is still available.
     for part in ["type", "value"] {
         emitted.get(part);
@@ -75,7 +76,7 @@ pub(super) fn context_lookup(given: Arguments<'_>) -> Outcome {
 fn ttl(given: Arguments<'_>, name: &str) -> Result<Option<Ttl>, VectorStop> {
     let Some(seconds) = given.get(name) else { return Ok(None) };
     let ttl = seconds.as_i64().and_then(Ttl::parse);
-    ttl.map(Some).ok_or_else(|| broken(format!("`{name}` is not a number of seconds from -1 up")))
+    ttl.map(Some).ok_or_else(|| broken_vector(format!("`{name}` is not a number of seconds from -1 up")))
 }
 
 /// Shows which context each child sees when children run one after another.
@@ -83,21 +84,21 @@ pub(super) fn context_propagation(given: Arguments<'_>) -> Outcome {
     let mode = match given.text("mode")? {
         "main" => ContextMode::Main,
         "fork" => ContextMode::Fork,
-        other => return Err(broken(format!("unknown mode: `{other}`"))),
+        other => return Err(broken_vector(format!("unknown mode: `{other}`"))),
     };
     let mut parent = ContextFlow::new(mode, given.object("parent_context")?.clone());
     let mut seen_by = Map::new();
     for (turn, child) in given.list("children")?.iter().enumerate() {
-        let child = given.inside(child)?;
-        seen_by.insert(child.text("name")?.to_owned(), Value::Object(parent.handed_down(|_| true)));
+        let child = given.nested_arguments(child)?;
+        seen_by.insert(child.text("name")?.to_owned(), Value::Object(parent.child_context(|_| true)));
         parent.child_done(turn, child.object("updates")?.clone());
     }
-    let after = parent.handed_down(|_| true);
+    let after = parent.child_context(|_| true);
     if given.get("emits").is_none() {
         return Ok(json!({ "parent_after": after, "seen_by": seen_by }));
     }
     let declared: Vec<&str> = given.list("emits")?.iter().filter_map(Value::as_str).collect();
-    let (emitted, _) = handed_on(parent.into_updates(), &declared);
+    let (emitted, _) = split_updates(parent.into_updates(), &declared);
     Ok(json!({ "parent_after": after, "seen_by": seen_by, "emitted": emitted }))
 }
 

@@ -9,7 +9,7 @@ use cognitive_contract::Module;
 use cognitive_library::{Folder, ModuleLoadError, load};
 use serde_json::{Map, Value};
 
-use super::{Arguments, VectorStop, broken};
+use super::{Arguments, VectorStop, broken_vector};
 
 /// Path → content.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
@@ -34,7 +34,7 @@ fn content(value: &Value) -> Result<Vec<u8>, VectorStop> {
 
 /// Decodes the base64 bytes of a case.
 pub(super) fn bytes(text: &str) -> Result<Vec<u8>, VectorStop> {
-    STANDARD.decode(text).map_err(|error| broken(format!("no base64: {error}")))
+    STANDARD.decode(text).map_err(|error| broken_vector(format!("no base64: {error}")))
 }
 
 /// A folder with these files.
@@ -60,9 +60,9 @@ pub(super) fn module_folder(module: Arguments<'_>) -> Result<Option<Folder>, Vec
 
 /// Loads the same folder. A module that does not load makes the case invalid.
 pub(super) fn module(module: Arguments<'_>) -> Result<Module, VectorStop> {
-    let folder =
-        module_folder(module)?.ok_or_else(|| broken("the case names a module that it does not contain"))?;
-    load(&folder).map_err(|error| broken(format!("the module does not load: {}", reason(error))))
+    let folder = module_folder(module)?
+        .ok_or_else(|| broken_vector("the case names a module that it does not contain"))?;
+    load(&folder).map_err(|error| broken_vector(format!("the module does not load: {}", reason(error))))
 }
 
 fn reason(error: ModuleLoadError) -> String {

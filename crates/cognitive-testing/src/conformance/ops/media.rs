@@ -18,7 +18,7 @@ use cognitive_net::fetch::{self, Policy};
 use cognitive_runtime::{Host, Replay, RunRequest, run};
 use serde_json::{Map, Value, json};
 
-use super::{Arguments, Outcome, VectorStop, broken, files, runs};
+use super::{Arguments, Outcome, VectorStop, broken_vector, files, runs};
 
 /// The pages at the addresses of a case.
 #[derive(Debug, Default)]
@@ -40,8 +40,9 @@ impl Web {
         let mut web = Self::default();
         let pages = given.get("http").map(|_| given.object("http")).transpose()?;
         for (url, page) in pages.into_iter().flatten() {
-            let page = given.inside(page)?;
-            let status = page.value("status")?.as_u64().ok_or_else(|| broken("`status` is not a number"))?;
+            let page = given.nested_arguments(page)?;
+            let status =
+                page.value("status")?.as_u64().ok_or_else(|| broken_vector("`status` is not a number"))?;
             let content_type = page.get("content_type").and_then(Value::as_str).map(str::to_owned);
             let bytes = Bytes::from(files::bytes(page.text("base64")?)?);
             web.pages.insert(url.clone(), WebPage { status, content_type, bytes });
@@ -101,7 +102,8 @@ impl ModuleSource for ModuleOnDisk {
 /// Judges one item by running a module that accepts it.
 pub(super) fn check_media(given: Arguments<'_>) -> Outcome {
     let web = Arc::new(Web::from_arguments(given)?);
-    let place = tempfile::tempdir().map_err(|error| broken(format!("no folder for files: {error}")))?;
+    let place =
+        tempfile::tempdir().map_err(|error| broken_vector(format!("no folder for files: {error}")))?;
     if given.get("files").is_some() {
         write(place.path(), given.object("files")?)?;
     }
@@ -135,21 +137,22 @@ pub(super) fn check_media(given: Arguments<'_>) -> Outcome {
 fn write(place: &Path, given: &Map<String, Value>) -> Result<(), VectorStop> {
     for (path, bytes) in files::files(given)? {
         let inside = cognitive_library::folder::safe_relative(&path);
-        let file =
-            inside.map(|inside| place.join(inside)).ok_or_else(|| broken(format!("no place: `{path}`")))?;
+        let file = inside
+            .map(|inside| place.join(inside))
+            .ok_or_else(|| broken_vector(format!("no place: `{path}`")))?;
         let made = file.parent().map_or(Ok(()), fs::create_dir_all);
         let written = made.and_then(|()| fs::write(&file, bytes));
-        written.map_err(|error| broken(format!("cannot write `{path}`: {error}")))?;
+        written.map_err(|error| broken_vector(format!("cannot write `{path}`: {error}")))?;
     }
     Ok(())
 }
 
 fn limits(given: Arguments<'_>) -> Result<MediaLimits, VectorStop> {
     let mut limits = MediaLimits::default();
-    let given = given.below("limits")?;
+    let given = given.child("limits")?;
     if let Some(megabytes) = given.get("max_media_size_mb") {
         let megabytes =
-            megabytes.as_u64().ok_or_else(|| broken("`max_media_size_mb` is not a whole number"))?;
+            megabytes.as_u64().ok_or_else(|| broken_vector("`max_media_size_mb` is not a whole number"))?;
         limits.largest = megabytes << 20;
     }
     Ok(limits)

@@ -7,19 +7,19 @@ use cognitive_library::{Mode, validate, yaml};
 use serde_json::{Map, Value};
 
 use super::files::{self, Files};
-use super::{Arguments, Outcome, VectorStop, broken};
+use super::{Arguments, Outcome, VectorStop, broken_vector};
 
 /// Migrates a folder to the current format and returns its content.
 pub(super) fn migrate(given: Arguments<'_>) -> Outcome {
     let before = files::files(given.object("files")?)?;
-    let migrated = migrated(&before)?;
+    let migrated = migrate_folder(&before)?;
     let after = if given.flag("dry_run")? { before.clone() } else { migrated };
     let mut result = Map::new();
-    if again(given)? {
-        let second = self::migrated(&after)?;
+    if wants_repeat(given)? {
+        let second = migrate_folder(&after)?;
         result.insert("second_run_unchanged".to_owned(), Value::Bool(second == after));
     }
-    result.insert("files".to_owned(), shown(&after)?);
+    result.insert("files".to_owned(), files_outcome(&after)?);
     result.insert("unchanged".to_owned(), Value::Bool(after == before));
     let strict = validate(&files::folder(after), Mode::Strict);
     result.insert("then_validate_strict".to_owned(), Value::Bool(strict.valid()));
@@ -28,35 +28,35 @@ pub(super) fn migrate(given: Arguments<'_>) -> Outcome {
 
 /// Returns whether `repeat` requests a second run: `true`, or a number of runs above one. Further runs start
 /// from the same files, so they would show nothing new.
-fn again(given: Arguments<'_>) -> Result<bool, VectorStop> {
+fn wants_repeat(given: Arguments<'_>) -> Result<bool, VectorStop> {
     match given.get("repeat").map(|repeat| (repeat, repeat.as_u64())) {
         None => Ok(false),
         Some((_, Some(runs))) if runs > 0 => Ok(runs > 1),
         Some((Value::Bool(again), _)) => Ok(*again),
-        Some(_) => Err(broken("`repeat` is neither a boolean nor a number of runs")),
+        Some(_) => Err(broken_vector("`repeat` is neither a boolean nor a number of runs")),
     }
 }
 
 /// The folder after the plan. A refusal makes the case invalid: otherwise it would look like "nothing
 /// changed".
-fn migrated(before: &Files) -> Result<Files, VectorStop> {
+fn migrate_folder(before: &Files) -> Result<Files, VectorStop> {
     let plan = plan(&files::folder(before.clone()))
-        .map_err(|error| broken(format!("the migration was refused: {error}")))?;
+        .map_err(|error| broken_vector(format!("the migration was refused: {error}")))?;
     let mut after = before.clone();
     after.extend(plan.files.into_iter().map(|(path, text)| (path, text.into_bytes())));
     Ok(after)
 }
 
 /// The files as expectations see them: YAML and JSON as values, the rest as text.
-fn shown(files: &Files) -> Outcome {
+fn files_outcome(files: &Files) -> Outcome {
     let value = |path: &str, bytes: &[u8]| {
-        let text = std::str::from_utf8(bytes).map_err(|error| broken(format!("`{path}`: {error}")))?;
+        let text = std::str::from_utf8(bytes).map_err(|error| broken_vector(format!("`{path}`: {error}")))?;
         match path.rsplit_once('.') {
             Some((_, "yaml")) => {
-                yaml::parse(text).map_err(|error| broken(format!("`{path}`: {}", error.message)))
+                yaml::parse(text).map_err(|error| broken_vector(format!("`{path}`: {}", error.message)))
             }
             Some((_, "json")) => {
-                json::parse(text).map_err(|error| broken(format!("`{path}`: {}", error.message)))
+                json::parse(text).map_err(|error| broken_vector(format!("`{path}`: {}", error.message)))
             }
             _ => Ok(Value::from(text)),
         }

@@ -77,7 +77,7 @@ pub(super) fn perform(op: &str, given: &Value) -> Outcome {
         let (given, read) = (expand(given)?, ReadKeys::default());
         let outcome = operation(Arguments { read: Some(&read), ..Arguments::new(&given)? })?;
         // A case whose argument was ignored has shown nothing. (D-27)
-        return match read.unread(&given, true) {
+        return match read.unread_member(&given, true) {
             Some(name) => Err(VectorStop::NotBuilt(format!("`{op}` does not read the argument `{name}`"))),
             None => Ok(outcome),
         };
@@ -107,7 +107,7 @@ impl ReadKeys {
 
     /// Returns a member that the operation did not read, in the arguments and in every object of which it read a
     /// member.
-    fn unread(&self, given: &Value, is_root: bool) -> Option<String> {
+    fn unread_member(&self, given: &Value, is_root: bool) -> Option<String> {
         match given {
             Value::Object(object) => {
                 let read = self.0.borrow();
@@ -115,9 +115,9 @@ impl ReadKeys {
                 // An object that was taken as a whole is read.
                 let is_open = is_root || own().next().is_some();
                 let unread = object.keys().find(|name| is_open && !own().any(|each| each == *name));
-                unread.cloned().or_else(|| object.values().find_map(|value| self.unread(value, false)))
+                unread.cloned().or_else(|| object.values().find_map(|value| self.unread_member(value, false)))
             }
-            Value::Array(items) => items.iter().find_map(|item| self.unread(item, false)),
+            Value::Array(items) => items.iter().find_map(|item| self.unread_member(item, false)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
         }
     }
@@ -129,12 +129,12 @@ fn address(object: &Map<String, Value>) -> usize {
 
 impl<'a> Arguments<'a> {
     pub(super) fn new(value: &'a Value) -> Result<Self, VectorStop> {
-        let members = value.as_object().ok_or_else(|| broken("expected an object as arguments"))?;
+        let members = value.as_object().ok_or_else(|| broken_vector("expected an object as arguments"))?;
         Ok(Self { members, read: None })
     }
 
     /// Returns the arguments in a value of these arguments.
-    pub(super) fn inside(self, value: &'a Value) -> Result<Self, VectorStop> {
+    pub(super) fn nested_arguments(self, value: &'a Value) -> Result<Self, VectorStop> {
         Ok(Self { read: self.read, ..Self::new(value)? })
     }
 
@@ -148,24 +148,24 @@ impl<'a> Arguments<'a> {
 
     /// Returns a required argument.
     pub(super) fn value(self, name: &str) -> Result<&'a Value, VectorStop> {
-        self.get(name).ok_or_else(|| broken(format!("the case has no `{name}`")))
+        self.get(name).ok_or_else(|| broken_vector(format!("the case has no `{name}`")))
     }
 
     pub(super) fn text(self, name: &str) -> Result<&'a str, VectorStop> {
-        self.value(name)?.as_str().ok_or_else(|| broken(format!("`{name}` is not a string")))
+        self.value(name)?.as_str().ok_or_else(|| broken_vector(format!("`{name}` is not a string")))
     }
 
     pub(super) fn list(self, name: &str) -> Result<&'a [Value], VectorStop> {
         let list = self.value(name)?.as_array().map(Vec::as_slice);
-        list.ok_or_else(|| broken(format!("`{name}` is not a list")))
+        list.ok_or_else(|| broken_vector(format!("`{name}` is not a list")))
     }
 
     pub(super) fn object(self, name: &str) -> Result<&'a Map<String, Value>, VectorStop> {
-        self.value(name)?.as_object().ok_or_else(|| broken(format!("`{name}` is not an object")))
+        self.value(name)?.as_object().ok_or_else(|| broken_vector(format!("`{name}` is not an object")))
     }
 
     /// Returns an argument that is an object of further arguments.
-    pub(super) fn below(self, name: &str) -> Result<Self, VectorStop> {
+    pub(super) fn child(self, name: &str) -> Result<Self, VectorStop> {
         let members = self.object(name)?;
         Ok(Self { members, read: self.read })
     }
@@ -174,18 +174,18 @@ impl<'a> Arguments<'a> {
     pub(super) fn flag(self, name: &str) -> Result<bool, VectorStop> {
         match self.get(name) {
             None => Ok(false),
-            Some(value) => value.as_bool().ok_or_else(|| broken(format!("`{name}` is not a boolean"))),
+            Some(value) => value.as_bool().ok_or_else(|| broken_vector(format!("`{name}` is not a boolean"))),
         }
     }
 }
 
-pub(super) fn broken(why: impl Into<String>) -> VectorStop {
+pub(super) fn broken_vector(why: impl Into<String>) -> VectorStop {
     VectorStop::Broken(why.into())
 }
 
 /// Serializes a value of the product.
 fn json_of(value: &impl serde::Serialize) -> Outcome {
-    serde_json::to_value(value).map_err(|error| broken(format!("cannot be shown as JSON: {error}")))
+    serde_json::to_value(value).map_err(|error| broken_vector(format!("cannot be shown as JSON: {error}")))
 }
 
 #[cfg(test)]

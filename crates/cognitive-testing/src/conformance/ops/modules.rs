@@ -8,12 +8,12 @@ use cognitive_library::{Mode, formats, validate};
 use cognitive_schema::{Contract, Layout, SCHEMA_FILE, SchemaFiles};
 use serde_json::{Map, Value, json};
 
-use super::{Arguments, Outcome, VectorStop, broken, files};
+use super::{Arguments, Outcome, VectorStop, broken_vector, files};
 
 /// Resolves a manifest with all defaults, or reports that it does not load.
 pub(super) fn resolve_manifest(given: Arguments<'_>) -> Outcome {
     let written = given.value("manifest")?;
-    match Manifest::from_value(written, Format::of_manifest(written)) {
+    match Manifest::from_value(written, Format::from_manifest(written)) {
         Ok(manifest) => Ok(json!({ "loads": true, "effective": manifest.effective() })),
         Err(_) => Ok(json!({ "loads": false })),
     }
@@ -21,9 +21,9 @@ pub(super) fn resolve_manifest(given: Arguments<'_>) -> Outcome {
 
 fn manifest(given: Arguments<'_>) -> Result<Manifest, VectorStop> {
     let written = given.value("manifest")?;
-    Manifest::from_value(written, Format::of_manifest(written)).map_err(|found| {
+    Manifest::from_value(written, Format::from_manifest(written)).map_err(|found| {
         let reasons: Vec<String> = found.iter().map(cognitive_contract::Violation::summary).collect();
-        broken(format!("the manifest does not load: {}", reasons.join("; ")))
+        broken_vector(format!("the manifest does not load: {}", reasons.join("; ")))
     })
 }
 
@@ -48,7 +48,7 @@ pub(super) fn validate_section(given: Arguments<'_>) -> Outcome {
             None => instance.as_object().is_some_and(|meta| meta::check(meta, RiskForm::Words).is_empty()),
         },
         "error" => contract.error().ok_or_else(|| missing_section("error"))?.accepts(instance),
-        _ => return Err(broken(format!("unknown section: `{section}`"))),
+        _ => return Err(broken_vector(format!("unknown section: `{section}`"))),
     };
     Ok(json!({ "valid": valid }))
 }
@@ -75,12 +75,12 @@ fn contract(given: Arguments<'_>, section: &str) -> Result<Contract, VectorStop>
     let files = SchemaFiles::from([(SCHEMA_FILE.to_owned(), Value::Object(schema))]);
     Contract::compile(&files, &layout).map_err(|problems| {
         let reasons: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
-        broken(format!("the schema does not compile: {}", reasons.join("; ")))
+        broken_vector(format!("the schema does not compile: {}", reasons.join("; ")))
     })
 }
 
 fn missing_section(name: &str) -> VectorStop {
-    broken(format!("the schema has no section `{name}`"))
+    broken_vector(format!("the schema has no section `{name}`"))
 }
 
 /// Detects the format of a folder.
@@ -93,13 +93,13 @@ pub(super) fn detect_format(given: Arguments<'_>) -> Outcome {
 /// Splits a `MODULE.md` into front matter and prompt.
 pub(super) fn parse_v1(given: Arguments<'_>) -> Outcome {
     let (meta, prompt) = formats::front_matter(given.text("text")?)
-        .map_err(|error| broken(format!("the front matter cannot be read: {}", error.message)))?;
+        .map_err(|error| broken_vector(format!("the front matter cannot be read: {}", error.message)))?;
     Ok(json!({ "meta": meta, "prompt": prompt }))
 }
 
 /// Checks whether a module may use a tool.
 pub(super) fn check_tool(given: Arguments<'_>) -> Outcome {
-    let tool = given.below("tool")?;
+    let tool = given.child("tool")?;
     let classes = match tool.get("requires") {
         Some(_) => tool.list("requires")?.iter().map(class).collect::<Result<Vec<_>, _>>()?,
         None => Vec::new(),
@@ -109,7 +109,9 @@ pub(super) fn check_tool(given: Arguments<'_>) -> Outcome {
 }
 
 fn class(word: &Value) -> Result<ToolClass, VectorStop> {
-    word.as_str().and_then(ToolClass::parse).ok_or_else(|| broken(format!("unknown class of tools: {word}")))
+    word.as_str()
+        .and_then(ToolClass::parse)
+        .ok_or_else(|| broken_vector(format!("unknown class of tools: {word}")))
 }
 
 /// Checks whether a caller may run a module.
@@ -117,7 +119,7 @@ pub(super) fn check_invocation(given: Arguments<'_>) -> Outcome {
     let caller = match given.text("caller")? {
         "user" => Caller::User,
         "agent" => Caller::Agent,
-        other => return Err(broken(format!("unknown caller: `{other}`"))),
+        other => return Err(broken_vector(format!("unknown caller: `{other}`"))),
     };
     Ok(permission(invocation_refusal(&manifest(given)?, caller)))
 }

@@ -16,12 +16,12 @@ use cognitive_setup::async_runtime;
 use serde_json::{Value, json};
 
 use super::media::{self, Web};
-use super::{Arguments, Outcome, VectorStop, broken, files, json_of};
+use super::{Arguments, Outcome, VectorStop, broken_vector, files, json_of};
 
 /// Runs a module with a scripted model reply.
 pub(super) fn run(given: Arguments<'_>) -> Outcome {
-    let module = given.below("module")?;
-    let provider = Arc::new(model(given.below("model")?)?);
+    let module = given.child("module")?;
+    let provider = Arc::new(model(given.child("model")?)?);
     let (modules, name): (Arc<dyn ModuleSource>, &str) = match files::module_folder(module)? {
         Some(folder) => (Arc::new(SingleModule(folder)), "sample"),
         None => (Arc::new(Library::default()), module.text("name")?),
@@ -39,9 +39,9 @@ pub(super) fn run(given: Arguments<'_>) -> Outcome {
 /// Runs a module as a stream. Returns its chunks and their assembled envelope, or the envelope if the answer
 /// was not streamed.
 pub(super) fn run_stream(given: Arguments<'_>) -> Outcome {
-    let folder =
-        files::module_folder(given.below("module")?)?.ok_or_else(|| broken("the case has no module"))?;
-    let provider = Arc::new(model(given.below("model")?)?);
+    let folder = files::module_folder(given.child("module")?)?
+        .ok_or_else(|| broken_vector("the case has no module"))?;
+    let provider = Arc::new(model(given.child("model")?)?);
     let (host, _) = host(given, Arc::new(SingleModule(folder)), provider.clone())?;
     let request = request("sample", given)?;
     let mut sent = Vec::new();
@@ -63,9 +63,11 @@ pub(super) fn run_stream(given: Arguments<'_>) -> Outcome {
 fn request(name: &str, given: Arguments<'_>) -> Result<RunRequest, VectorStop> {
     let mut request = RunRequest::new(name, given.value("input")?.clone());
     let Some(options) = given.get("options") else { return Ok(request) };
-    let mut settings = options.as_object().cloned().ok_or_else(|| broken("`options` is not an object"))?;
-    let text =
-        |value: Value| value.as_str().map(str::to_owned).ok_or_else(|| broken("an option is not a string"));
+    let mut settings =
+        options.as_object().cloned().ok_or_else(|| broken_vector("`options` is not an object"))?;
+    let text = |value: Value| {
+        value.as_str().map(str::to_owned).ok_or_else(|| broken_vector("an option is not a string"))
+    };
     for (name, slot) in [
         ("user", &mut request.options.user),
         ("tenant", &mut request.options.tenant),
@@ -75,13 +77,13 @@ fn request(name: &str, given: Arguments<'_>) -> Result<RunRequest, VectorStop> {
     }
     if let Some(value) = settings.shift_remove("require_streaming") {
         request.options.require_streaming =
-            value.as_bool().ok_or_else(|| broken("`require_streaming` is not a boolean"))?;
+            value.as_bool().ok_or_else(|| broken_vector("`require_streaming` is not a boolean"))?;
     }
     if let Some(name) = settings.keys().find(|name| !RunSettings::NAMES.contains(&name.as_str())) {
         return Err(VectorStop::NotBuilt(format!("the option `{name}`")));
     }
     request.options.settings = serde_json::from_value(Value::Object(settings))
-        .map_err(|error| broken(format!("the options cannot be read: {error}")))?;
+        .map_err(|error| broken_vector(format!("the options cannot be read: {error}")))?;
     Ok(request)
 }
 
@@ -96,7 +98,7 @@ fn host(
     host.take_media(media::source(&web), MediaLimits::default());
     if let Some(capabilities) = given.get("capabilities") {
         host.capabilities = serde_json::from_value(capabilities.clone())
-            .map_err(|error| broken(format!("no capabilities: {error}")))?;
+            .map_err(|error| broken_vector(format!("no capabilities: {error}")))?;
     }
     Ok((host, web))
 }
@@ -112,7 +114,8 @@ impl ModuleSource for SingleModule {
 
 /// Runs a future to its end. The model never waits, but media are examined on another thread.
 pub(super) fn wait<T>(future: impl Future<Output = T>) -> Result<T, VectorStop> {
-    let runtime = async_runtime::on_this_thread().map_err(|failure| broken(failure.message().to_owned()))?;
+    let runtime =
+        async_runtime::on_this_thread().map_err(|failure| broken_vector(failure.message().to_owned()))?;
     Ok(runtime.block_on(future))
 }
 
@@ -125,18 +128,18 @@ fn model(model: Arguments<'_>) -> Result<Replay, VectorStop> {
 
 fn reply(model: Arguments<'_>) -> Result<Replay, VectorStop> {
     if model.get("error").is_some() {
-        return Ok(Replay::pieces(Vec::new(), Some(provider_error(model.below("error")?)?)));
+        return Ok(Replay::pieces(Vec::new(), Some(provider_error(model.child("error")?)?)));
     }
     if let Some(value) = model.get("json") {
         return Ok(Replay::text(value.to_string()));
     }
     if model.get("pieces").is_some() {
         let text = |piece: &Value| {
-            piece.as_str().map(str::to_owned).ok_or_else(|| broken("a piece is not a string"))
+            piece.as_str().map(str::to_owned).ok_or_else(|| broken_vector("a piece is not a string"))
         };
         let pieces = model.list("pieces")?.iter().map(text).collect::<Result<_, _>>()?;
         let error = match model.get("then_error") {
-            Some(_) => Some(provider_error(model.below("then_error")?)?),
+            Some(_) => Some(provider_error(model.child("then_error")?)?),
             None => None,
         };
         return Ok(Replay::pieces(pieces, error));
@@ -155,7 +158,7 @@ fn provider_error(error: Arguments<'_>) -> Result<ProviderError, VectorStop> {
         "unauthorized" => Ok(ProviderError::Misconfigured(message)),
         "too_long" => Ok(ProviderError::ContextOverflow(message)),
         "exception" => Ok(ProviderError::Unexpected(message)),
-        other => Err(broken(format!("unknown kind of provider error: `{other}`"))),
+        other => Err(broken_vector(format!("unknown kind of provider error: `{other}`"))),
     }
 }
 

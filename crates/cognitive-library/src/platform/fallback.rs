@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Opens a file for reading. Refuses a link, by a check before opening.
-pub(crate) fn open_unfollowed(path: &Path) -> io::Result<File> {
+pub(crate) fn open_nofollow(path: &Path) -> io::Result<File> {
     if fs::symlink_metadata(path)?.file_type().is_symlink() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a link"));
     }

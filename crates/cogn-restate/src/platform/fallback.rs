@@ -10,7 +10,7 @@ pub(crate) fn share_address(_: &TcpSocket) -> io::Result<()> {
 }
 
 /// Resolves on Ctrl-C.
-pub(crate) async fn asked_to_end() {
+pub(crate) async fn shutdown_signal() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

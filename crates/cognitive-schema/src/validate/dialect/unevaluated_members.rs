@@ -25,7 +25,7 @@ pub(super) fn close(files: &mut SchemaFiles) {
     for (file, root) in &*files {
         visit(root, &mut |node, steps| {
             for part in [Part::Properties, Part::Items] {
-                if let Some(evaluated) = reader.evaluated_beside(file, node, part) {
+                if let Some(evaluated) = reader.find_evaluated(file, node, part) {
                     closings.push((file.clone(), walk::pointer(steps.iter().copied()), part, evaluated));
                 }
             }
@@ -113,10 +113,10 @@ struct MemberReader<'a> {
 impl<'a> MemberReader<'a> {
     /// The members or items that are evaluated beside `unevaluated…` of a schema; `None` if that depends on the value,
     /// or if the schema lacks the keyword.
-    fn evaluated_beside(&self, file: &'a str, node: &'a Value, part: Part) -> Option<EvaluatedMembers> {
+    fn find_evaluated(&self, file: &'a str, node: &'a Value, part: Part) -> Option<EvaluatedMembers> {
         let schema = node.as_object().filter(|schema| schema.contains_key(part.keyword()))?;
         let mut evaluated = EvaluatedMembers::default();
-        self.own(file, schema, part, true, &mut evaluated, 0)?;
+        self.add_own(file, schema, part, true, &mut evaluated, 0)?;
         (evaluated.names.len() <= MAX_WRITTEN && evaluated.items <= MAX_WRITTEN).then_some(evaluated)
     }
 
@@ -129,13 +129,13 @@ impl<'a> MemberReader<'a> {
         depth: usize,
     ) -> Option<()> {
         match node {
-            Value::Object(schema) => self.own(file, schema, part, false, evaluated, depth),
+            Value::Object(schema) => self.add_own(file, schema, part, false, evaluated, depth),
             _ => Some(()),
         }
     }
 
     /// Adds what a schema and the schemas for the same value evaluate; `None` if that depends on the value.
-    fn own(
+    fn add_own(
         &self,
         file: &'a str,
         schema: &'a Map<String, Value>,

@@ -51,7 +51,7 @@ pub(crate) fn lead_a_group(_: &mut Command) {}
 pub(crate) fn end_group(_: Option<u32>) {}
 
 /// Never resolves: these systems have no such signal.
-pub(crate) async fn told_to_end() {
+pub(crate) async fn shutdown_signal() {
     std::future::pending().await
 }
 
@@ -73,6 +73,6 @@ pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
 
 /// The owner of a file is unknown, so no file counts.
 #[cfg(feature = "local")]
-pub(crate) fn is_ours_alone(_: &Metadata) -> bool {
+pub(crate) fn is_private_to_user(_: &Metadata) -> bool {
     false
 }

@@ -12,7 +12,7 @@ pub(crate) fn waking_sockets() -> io::Result<WakingSockets> {
 }
 
 /// Returns `None`, because there is no socket.
-pub(crate) fn watched((): &WakingSockets) -> Option<i32> {
+pub(crate) fn watched_socket((): &WakingSockets) -> Option<i32> {
     None
 }
 
@@ -22,4 +22,4 @@ pub(crate) fn wake((): &WakingSockets) -> bool {
 }
 
 /// Does nothing.
-pub(crate) fn rest((): &WakingSockets) {}
+pub(crate) fn drain((): &WakingSockets) {}

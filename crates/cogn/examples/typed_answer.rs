@@ -1,4 +1,4 @@
-//! Reads an answer as a struct of the program. `cargo run --example typed`
+//! Reads an answer as a struct of the program. `cargo run --example typed_answer`
 #![expect(clippy::print_stdout, reason = "the program talks to people")]
 
 use std::time::Duration;
