@@ -10,11 +10,13 @@ use cognitive_contract::media::{
     AcceptedForm, Category, Checksum, FormedMedia, LoadedMedia, MediaFacts, MediaLimits, MediaSource,
     MediaType, Reference, ReportedMedia, WantedMedia,
 };
-use cognitive_contract::ports::{ModelCall, NullSink, PortFuture};
-use cognitive_contract::{ErrorCode, Failure};
-use cognitive_runtime::{Host, RunRequest, run};
+use cognitive_contract::ports::{ModelCall, NullSink, PortFuture, Provider};
+use cognitive_contract::{Enforcement, ErrorCode, Failure};
+use cognitive_runtime::host::RunInput;
+use cognitive_runtime::{ClimbRules, Host, Ladder, RunRequest, preview, run};
 use cognitive_testkit::{
-    FakeProvider, FolderModule, MemoryAuditLog, complete, good_answer, module_folder, open_schema, poll_now,
+    FakeProvider, FolderModule, MemoryAuditLog, MemoryContext, complete, good_answer, module_folder,
+    open_schema, poll_now,
 };
 use serde_json::{Value, json};
 
@@ -30,11 +32,13 @@ impl MediaSource for StubMedia {
         self.loads.lock().unwrap().push(format!("{what} {} {:?}", wanted.remote, wanted.owner));
         let fails = what.contains("gone");
         let kind = (!what.contains("silent")).then(|| "image/png; q=1".to_owned());
+        let changes = what.contains("changing").then(|| self.loads.lock().unwrap().len().to_string());
+        let bytes = format!("PNG fetched{}", changes.unwrap_or_default());
         Box::pin(async move {
             if fails {
                 return Err(Failure::new(ErrorCode::MediaFetchFailed, "gone"));
             }
-            Ok(LoadedMedia::new(Bytes::from_static(b"PNG fetched"), kind))
+            Ok(LoadedMedia::new(Bytes::from(bytes), kind))
         })
     }
 
@@ -188,6 +192,17 @@ fn media_001_022_two_images_reach_the_model_in_order_and_are_reported() {
         (&json!(2), 2)
     );
     assert_eq!(validation["validated"][1]["dimensions"], json!({ "width": 2, "height": 3 }));
+}
+
+// Instructions with a list of media differ from run to run, so that no service should cache them.
+#[test]
+fn instructions_with_media_are_no_stable_prefix() {
+    for (prompt, is_stable) in [("Look. The envelope.", true), ("Media: $MEDIA_INPUTS. The envelope.", false)]
+    {
+        let world = world(good(), json!({}), prompt);
+        world.run(json!({ "a": inline("image/png", "UE5H") }));
+        assert_eq!(world.calls()[0].has_stable_prefix, is_stable, "{prompt}");
+    }
 }
 
 #[test]
@@ -352,14 +367,109 @@ fn media_023_hashes_are_those_of_the_real_input() {
 // MEDIA-002: to a module without modalities it is business data.
 #[test]
 fn media_002_nothing_is_fetched_for_a_module_without_modalities() {
+    let input = json!({ "link": { "type": "url", "url": "https://ann:hunter2@10.0.0.1/x?sig=abc" },
+        "b": inline("image/png", "??") });
     let world = world(good(), json!({ "modalities": null }), "Look. The envelope.");
-    let input =
-        json!({ "link": { "type": "url", "url": "http://10.0.0.1" }, "b": inline("image/png", "??") });
     let envelope = world.run(input);
     assert_eq!(envelope["ok"], true, "{envelope}");
     assert!(world.source.loads.lock().unwrap().is_empty());
-    assert!(world.calls()[0].input.contains(r#""data":"??""#));
+    let read = &world.calls()[0].input;
+    assert!(read.contains(r#""data":"??""#) && read.contains("ann:hunter2@10.0.0.1/x?sig=abc"), "{read}");
     assert_eq!(envelope["meta"]["media_processed"], Value::Null);
+}
+
+// MEDIA-022: several runs share an input. None of them changes it, and no model reads base64 as text.
+#[test]
+fn media_022_a_shared_input_keeps_its_media_and_the_model_reads_a_note() {
+    let world = usual();
+    let list = json!(["UE5H is a text", inline("image/png", "UE5H")]);
+    let input = Arc::new(json!({ "a/b": { "~": list }, "z": inline("image/png", "UE5I") }));
+    let mut request = RunRequest::new("sample", Value::Null);
+    request.input = RunInput::Shared(Arc::clone(&input));
+    assert_eq!(world.run_request(request)["ok"], true);
+    assert_eq!(
+        (&input["a/b"]["~"][1]["data"], &input["z"]["data"]),
+        (&json!("UE5H"), &json!("UE5I")),
+        "{input}"
+    );
+    let [call] = &world.calls()[..] else { panic!("one call") };
+    let noted = call.input.matches("(attached: image ").count();
+    assert!(noted == 2 && call.input.contains("UE5H is a text"), "{}", call.input);
+    assert!(!call.input.contains("\"UE5H\"") && !call.input.contains("UE5I"), "{}", call.input);
+    let sent: Vec<&[u8]> = call.media.iter().map(|part| &part.base64[..]).collect();
+    assert_eq!(sent, [b"UE5H", b"UE5I"]);
+}
+
+// PROMPT-001: a preview describes media without fetching them, as a run would.
+#[test]
+fn prompt_001_a_preview_shows_the_media_that_a_run_sends() {
+    let input = json!({ "a": inline("image/png", "UE5H"), "b": { "type": "url", "url": "https://ann:pw@a/b?sig=1" },
+        "c": { "type": "url", "media_type": "image/png", "url": "https://a/c" } });
+    for prompt in ["Look. The envelope.", "Media:\n$MEDIA_INPUTS\nThe envelope."] {
+        let world = world(good(), json!({}), prompt);
+        let module = world.host.modules.module("sample").unwrap();
+        let shown = preview(&module, &RunInput::Json(input.clone()), Enforcement::Full, None).unwrap();
+        assert!(world.source.loads.lock().unwrap().is_empty() && world.calls().is_empty());
+        assert_eq!(world.run(input.clone())["ok"], true);
+        let sent = &world.calls()[0];
+        // The type of a medium without a declared one is known only after it was fetched.
+        let unfetched = |text: &str| text.replace("Image 1: /b (image/png)", "Item 1: /b");
+        assert_eq!(shown.instructions, unfetched(&sent.instructions));
+        assert_eq!(shown.input, unfetched(&sent.input));
+        assert!(shown.input.contains(r#""data":"(attached: image 0)""#), "{}", shown.input);
+        assert!(!shown.input.contains("UE5H") && !shown.input.contains("pw@"), "{}", shown.input);
+    }
+}
+
+// MEDIA-014: media have one form in a run, so that only models that take it are asked after one that fails.
+#[test]
+fn media_014_a_chain_asks_only_models_that_take_the_same_media() {
+    const PNG: &[MediaType] = &[MediaType::Png];
+    const JPEG: &[MediaType] = &[MediaType::Jpeg];
+    let rung = |kinds: &'static [MediaType], answer: Value| {
+        let takes = Some((Category::Image, AcceptedForm::from_types(kinds)));
+        Arc::new(model(vec![answer], Vec::new()).with(|model| model.takes = takes))
+    };
+    let usable = good_answer(&json!({ "rationale": "r" }));
+    for (modalities, asked) in [(json!({ "input": ["image"] }), [1, 0, 1]), (Value::Null, [1, 1, 0])] {
+        let rungs = [rung(PNG, json!("no answer")), rung(JPEG, usable.clone()), rung(PNG, usable.clone())];
+        let mut world = world(good(), json!({ "modalities": modalities }), "Look. The envelope.");
+        let [first, rest @ ..] = rungs.each_ref().map(|rung| Arc::clone(rung) as Arc<dyn Provider>);
+        world.host.models.first = first;
+        world.host.models.ladder =
+            Some(Arc::new(Ladder { rungs: rest.to_vec(), rules: ClimbRules::default() }));
+        let envelope = world.run(json!({ "text": "no media" }));
+        assert_eq!(envelope["ok"], true, "{envelope}");
+        assert_eq!(rungs.map(|rung| rung.calls().len()), asked, "{modalities}");
+    }
+}
+
+// S-46: what an address leads to is a part of the question.
+#[test]
+fn s_46_a_cached_answer_is_that_of_the_same_bytes() {
+    let manifest = json!({ "context": { "emits": [{ "type": "analysis_cache", "ttl": 60 }] } });
+    for (address, calls) in [("https://a/same", 1), ("https://a/changing", 2)] {
+        let mut world = world(good(), manifest.clone(), "Look. The envelope.");
+        world.host.context = Some(Arc::new(MemoryContext::default()));
+        for _ in 0..2 {
+            assert_eq!(world.run(json!({ "a": { "type": "url", "url": address } }))["ok"], true);
+        }
+        assert_eq!(world.calls().len(), calls, "{address}");
+    }
+}
+
+// CAP-011: sound is sent unchanged, so that its type has to be one that the provider accepts.
+#[test]
+fn cap_011_sound_of_another_type_than_the_provider_takes_is_e4011() {
+    let takes = Some((Category::Audio, AcceptedForm::from_types(&[MediaType::Mp3])));
+    let model = good().with(|model| model.takes = takes);
+    let world = world(model, json!({ "modalities": { "input": ["audio"] } }), "Listen. The envelope.");
+    let envelope = world.run(json!({ "a": inline("audio/mpeg", "TVAz") }));
+    assert_eq!(envelope["ok"], true, "{envelope}");
+    let refused = world.run(json!({ "a": inline("audio/wav", "V0FW") }));
+    assert_eq!(code(&refused), "E4011", "{refused}");
+    assert!(refused["error"].to_string().contains("audio/mpeg"), "{refused}");
+    assert_eq!(world.calls().len(), 1);
 }
 
 // SEC-010: the source gets the user and the origin of the request.

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, a panic is the report")]
 
+#[path = "pipeline/calls.rs"]
+mod calls;
 #[path = "pipeline/contract.rs"]
 mod contract;
 #[path = "pipeline/intents.rs"]
@@ -66,9 +68,40 @@ fn the_runtime_has_the_last_word_on_its_own_members() {
     let mut reply = good();
     reply["meta"]["latency_ms"] = json!("fast");
     reply["meta"]["model"] = json!("dreamt");
-    let value = answer(json!({ "tier": "decision" }), &reply.to_string());
-    assert_eq!(value["meta"]["model"], "replay/saved-reply");
-    assert!(value["meta"]["latency_ms"].is_number());
+    // A well-formed value stays until the module's own schema has judged it.
+    for schema in
+        [json!({}), json!({ "required": ["model"], "properties": { "model": { "const": "dreamt" } } })]
+    {
+        let manifest = json!({ "tier": "decision" });
+        let mut whole = self::schema();
+        whole["meta"] = schema;
+        let host = Host::new(Arc::new(folder(&manifest, &whole)), Arc::new(Replay::text(reply.to_string())));
+        let request = RunRequest::new("sample", json!({ "q": "?" }));
+        let value = serde_json::to_value(poll_now(run(&host, request, &mut NullSink))).unwrap();
+        assert_eq!((&value["ok"], &value["meta"]["model"]), (&json!(true), &json!("replay/saved-reply")));
+        assert!(value["meta"]["latency_ms"].is_number(), "{value}");
+    }
+}
+
+// SCH-003: a default of the input schema reaches the model, and the hash is that of the input as it was sent.
+#[test]
+fn sch_003_a_default_of_the_input_reaches_the_model() {
+    let ear = Arc::new(ScriptedProvider::default());
+    let mut schema = schema();
+    schema["input"]["properties"] = json!({ "language": { "type": "string", "default": "Danish" } });
+    let host = Host::new(Arc::new(folder(&json!({ "tier": "decision" }), &schema)), ear.clone());
+    for (input, read) in [
+        (json!({ "q": "why?" }), "\"language\":\"Danish\""),
+        (json!({ "q": "why?", "language": "Irish" }), "\"language\":\"Irish\""),
+    ] {
+        let mut request = RunRequest::new("sample", input.clone());
+        request.options.settings.receipt = Some(true);
+        let value = serde_json::to_value(poll_now(run(&host, request, &mut NullSink))).unwrap();
+        let call = ear.calls().pop().unwrap();
+        assert!(call.input.contains(read), "{}", call.input);
+        let hash = &value["meta"]["provenance"]["sha256"]["input"];
+        assert_eq!(hash, &json!(cognitive_runtime::receipt::canonical_sha256(&input)));
+    }
 }
 
 // S-05
@@ -164,6 +197,39 @@ fn compat_013_a_promised_confidence_is_not_made_up() {
     let warnings: Vec<&str> =
         value["meta"]["warnings"].as_array().unwrap().iter().filter_map(|w| w["code"].as_str()).collect();
     assert_eq!(warnings, ["DEPRECATED", "DEPRECATED"]);
+}
+
+// COMPAT-013: a promised rationale says something, as text or as an object.
+#[test]
+fn compat_013_a_promised_rationale_is_not_empty() {
+    let files = BTreeMap::from([
+        (
+            "MODULE.md".to_owned(),
+            b"---\nname: a\nversion: 1.0.0\nconstraints: {require_rationale: true}\n---\nDo.\n".to_vec(),
+        ),
+        ("schema.json".to_owned(), br#"{"input": {}, "output": {}}"#.to_vec()),
+    ]);
+    for (rationale, is_kept) in [
+        (json!("r"), true),
+        (json!({ "decisions": [] }), true),
+        (json!(" "), false),
+        (json!({}), false),
+        (json!(5), false),
+        (Value::Null, false),
+    ] {
+        let reply = json!({ "rationale": rationale, "confidence": 0.7 }).to_string();
+        let host = Host::new(
+            Arc::new(FolderModule::new(Folder::memory("a", files.clone()))),
+            Arc::new(Replay::text(reply)),
+        );
+        let value =
+            serde_json::to_value(poll_now(run(&host, RunRequest::new("a", json!({})), &mut NullSink)))
+                .unwrap();
+        assert_eq!(value["ok"], is_kept, "{value}");
+        let promise = "the module promises a rationale";
+        let is_told = value["error"]["details"].to_string().contains(promise);
+        assert_eq!(is_told, !is_kept, "{value}");
+    }
 }
 
 #[test]

@@ -95,10 +95,12 @@ struct MeasuredTest {
     reached: BTreeSet<usize>,
 }
 
-/// Runs `cargo xtask mutants [--list] [--sample N] [--seed N] [--jobs N] [--skip PROGRAM,…] [--only NUMBER,…]`. `--skip`
-/// leaves out slow programs of tests, and `--only` runs single mutants. Returns the surviving mutants without a reason.
+/// Runs `cargo xtask mutants [--list] [--sample N] [--seed N] [--jobs N] [--skip PROGRAM,…] [--longest SECONDS]
+/// [--only NUMBER,…]`. `--skip` leaves out programs of tests, `--longest` slow tests, and `--only` runs single mutants.
+/// Returns the surviving mutants without a reason.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
     let (mut sample, mut seed, mut jobs, mut list) = (SAMPLE, SEED, 1, false);
+    let mut longest = Duration::MAX;
     let (mut skipped, mut only) = (BTreeSet::new(), BTreeSet::new());
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
@@ -113,6 +115,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
             }
             "--sample" => sample = usize::try_from(number()?).unwrap_or(usize::MAX),
             "--seed" => seed = number()?,
+            "--longest" => longest = Duration::from_secs(number()?),
             "--jobs" => jobs = number()?.max(1),
             _ => return Err(format!("unknown option: {word}")),
         }
@@ -132,7 +135,8 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<Vec<String>, String> {
     let mut programs = programs(root, &folder)?;
     programs.retain(|program| !skipped.contains(program.name.as_str()));
     let sites = numbers(&sample);
-    let tests = rehearse(&folder, &programs, jobs)?;
+    let mut tests = rehearse(&folder, &programs, jobs)?;
+    tests.retain(|test| test.usual <= longest);
     let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {
         for _ in 0..jobs {

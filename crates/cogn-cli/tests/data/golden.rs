@@ -304,3 +304,39 @@ fn a_golden_test_of_a_refusal_is_valid_everywhere() {
         assert_eq!(expect(other.clone()), (false, false), "{other}");
     }
 }
+
+// D-24: an envelope as the specification prints it is an expectation; its own facts are those of another run.
+#[test]
+fn d_24_a_printed_envelope_is_a_golden_test() {
+    let run = home();
+    run.simple_module("words", &json!({}));
+    let test = |name: &str, text: String| {
+        run.write(&format!("cognitive/modules/words/tests/ask.{name}"), text);
+    };
+    let meta = json!({ "confidence": 0.9, "risk": "low", "explain": "e" });
+    let answer = json!({ "ok": true, "meta": meta, "data": { "rationale": "r" } });
+    let mut printed = answer.clone();
+    for (name, value) in [
+        ("trace_id", json!("abc-123")),
+        ("model", json!("gpt-4o")),
+        ("latency_ms", json!(1200)),
+        ("usage", json!({ "input_tokens": 7 })),
+    ] {
+        printed["meta"][name] = value;
+    }
+    let mut repaired = answer.clone();
+    repaired["note"] = json!(1);
+    test("input.json", "{}".to_owned());
+    test("expected.json", printed.to_string());
+    for (reply, says) in [(&answer, false), (&repaired, true)] {
+        test("reply.txt", reply.to_string());
+        let output = run.cogn(&["test", "words"]).expect_exit(0);
+        let line = "warnings that the expectation does not mention: REPAIRED";
+        assert_eq!(output.all().contains(line), says, "{}", output.all());
+    }
+    let mut named = printed.clone();
+    named["meta"]["model"] = json!({ "$in": ["gpt-4o"] });
+    test("expected.json", named.to_string());
+    let output = run.cogn(&["test", "words"]).expect_exit(1);
+    assert!(output.all().contains("/meta/model"), "{}", output.all());
+}

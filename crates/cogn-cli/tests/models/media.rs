@@ -316,3 +316,21 @@ fn inspect_says_what_a_file_is_and_what_each_provider_gets() {
     assert!(run.cogn(&["media", "inspect", "drawing.png"]).out.contains("40×20"));
     assert_eq!(run.cogn(&["media", "inspect", "nothing.png"]).exit(), 1);
 }
+
+// The line of a row keeps its input, so that the row shares it with its run.
+#[test]
+fn a_batch_that_keeps_its_inputs_sends_the_bytes_of_images() {
+    let (run, service) = (home(), answering(&answer()));
+    let (pixels, place) = (STANDARD.encode(picture(40, 20, ImageFormat::Png)), service.url());
+    let image = json!({ "type": "base64", "media_type": "image/png", "data": pixels });
+    run.write("rows.jsonl", format!("{}\n", json!({ "images": [image] })));
+    for (output, more) in [("plain.jsonl", &[][..]), ("whole.jsonl", &["--with-input"])] {
+        let usual = ["batch", "image-analyzer", "rows.jsonl", "--output", output, "--base-url", &place];
+        let finished = run.cogn(&[&usual[..], &["--model", "stub"], more].concat());
+        assert_eq!(finished.code, Some(0), "{}", finished.all());
+        let asked = service.requests().pop().unwrap();
+        assert_eq!(pictures(&asked.body).len(), 1, "{output}: {}", asked.body);
+        let line: Value = serde_json::from_str(&run.read(output)).unwrap();
+        assert_eq!(line.pointer("/input/images/0/data").is_some(), !more.is_empty(), "{line}");
+    }
+}

@@ -210,3 +210,34 @@ fn s_21_tenants_are_apart() {
     };
     assert_eq!((asked("north"), asked("south")), (0, 1));
 }
+
+// D-22: `${module}` in a key is the name of the reader. Stored context of one module satisfies no other one.
+#[test]
+fn d_22_context_under_the_name_of_a_module_is_found_by_that_module_alone() {
+    let home = home();
+    let kept = |pattern: &str| json!({ "type": "session_state", "ttl": 3600, "key_pattern": pattern });
+    let accepts = json!([{ "type": "session_state", "required": true }]);
+    for (name, pattern) in [("notes", "${module}:last"), ("board", "shared board")] {
+        let context = json!({ "emits": [kept(pattern)], "accepts": [{ "type": "session_state" }] });
+        home.simple_module(name, &json!({ "context": context }));
+    }
+    home.simple_module("chat", &json!({ "context": { "accepts": accepts } }));
+    let read = |module: &str| {
+        let (_, out, err) = any(&home, &["prompt", module, "--input", "{}", "--json"], "");
+        format!("{out}{err}")
+    };
+    let emit = |module: &str, text: &str| {
+        let state = json!({ "session_state": { "note": text } });
+        let reply = saved(&home, "reply.json", &json!({ "rationale": "r" }), &state);
+        let (code, out, err) = any(&home, &["run", module, "--input", "{}", "--reply", &reply], "");
+        assert_eq!(code, 0, "{out}{err}");
+    };
+    emit("notes", "Ann is leaving");
+    assert!(read("notes").contains("Ann is leaving"), "{}", read("notes"));
+    let (code, out, err) = any(&home, &["run", "chat", "--input", "{}", "--reply", "reply.json"], "");
+    assert!(code == 1 && out.contains("E1001"), "{out}{err}");
+    assert!(!read("chat").contains("Ann is leaving"), "{}", read("chat"));
+    emit("board", "Lunch is at noon");
+    assert!(read("chat").contains("Lunch is at noon"), "{}", read("chat"));
+    assert!(!read("chat").contains("Ann is leaving"), "{}", read("chat"));
+}

@@ -121,6 +121,12 @@ impl ValidInput {
         self.prepared.shared_input()
     }
 
+    /// The input object, if it has other holders. As long as the result lives, this run changes only copies of it.
+    pub(crate) fn if_shared(&self) -> Option<Arc<Value>> {
+        let shared = self.prepared.shared_input();
+        (Arc::strong_count(shared) > 1).then(|| Arc::clone(shared))
+    }
+
     /// Takes the base64 text out of media items and leaves a note in each place. A shared input is not changed: this
     /// run gets a copy without the texts, so that they are not copied.
     pub(crate) fn take_media(&mut self, notes: &[MediaPlaceNote]) -> Vec<Option<String>> {

@@ -312,3 +312,54 @@ fn enum_006_a_strict_module_recognises_the_renamed_tag() {
         "without the tag it is an ordinary object"
     );
 }
+
+// REPAIR-004, REPAIR-005: a warning says whether white space or the spelling of a declared value was changed.
+#[test]
+fn repair_004_005_a_warning_tells_white_space_from_spelling() {
+    let mut schema = super::schema();
+    schema["data"]["properties"]["kind"] = json!({ "enum": ["low", "high"] });
+    for (written, expected) in [
+        (" low\n", "white space around `/data/kind` was removed"),
+        ("LOW", "`/data/kind` was written in its declared spelling"),
+        (" Low", "`/data/kind` was written in its declared spelling"),
+    ] {
+        let mut reply = good();
+        reply["data"]["kind"] = json!(written);
+        let value = answer_with(&json!({ "tier": "decision" }), &schema, &reply);
+        assert_eq!(value["data"]["kind"], "low", "{value}");
+        assert_eq!(value["meta"]["warnings"][0]["message"], expected, "{value}");
+    }
+}
+
+// The receipt has enough to undo a repair, and nothing besides.
+#[test]
+fn a_repair_in_the_receipt_has_the_value_before_and_after() {
+    let mut reply = good();
+    reply["meta"]["explain"] = json!("x".repeat(281));
+    reply["note"] = json!([1]);
+    let mut request = RunRequest::new("sample", json!({ "q": "?" }));
+    request.options.settings.receipt = Some(true);
+    let provider = Arc::new(Replay::text(reply.to_string()));
+    let value = super::go(&json!({ "tier": "decision" }), provider, request);
+    let expected = json!([
+        { "path": "/note", "rule": "dropped", "before": [1] },
+        { "path": "/meta/explain", "rule": "truncated", "before": "x".repeat(281), "after": "x".repeat(280) },
+    ]);
+    assert_eq!(value["meta"]["provenance"]["repairs"], expected, "{value}");
+}
+
+// REPAIR-014: the list of warnings ends, and counts what it leaves out.
+#[test]
+fn repair_014_warnings_beyond_a_hundred_are_counted() {
+    let mut reply = good();
+    for number in 0..120 {
+        reply[format!("own_{number}")] = json!(number);
+    }
+    for member in ["risk", "explain"] {
+        reply["meta"].as_object_mut().unwrap().shift_remove(member);
+    }
+    let value = answer(json!({ "tier": "decision" }), &reply.to_string());
+    assert_eq!(value["ok"], true, "{value}");
+    let warnings = value["meta"]["warnings"].as_array().unwrap();
+    assert_eq!((warnings.len(), &warnings[100]["message"]), (101, &json!("and 2 more")), "{value}");
+}

@@ -250,3 +250,27 @@ fn context_that_was_acknowledged_survives_the_death_of_the_process() {
 fn context_that_was_acknowledged_survives_200_deaths() {
     kill_writers(200);
 }
+
+// D-22: entries of a file without key patterns stay readable, also if the file can only be read.
+#[test]
+fn d_22_entries_of_before_the_key_patterns_are_kept() {
+    let (_dir, path) = place();
+    let key = Key { session: Some("s".to_owned()), ..Key::plain("k") };
+    let entry = ContextEntry::new("t", key, json!({ "n": 1 }), Ttl::Forever, at(0)).with_module("m");
+    Store::open(&path).unwrap().put(&ann(), &entry, at(0)).unwrap();
+    let file = Connection::open(&path).unwrap();
+    let older = "DROP TABLE row_changes; DROP TABLE row_chains; ALTER TABLE context DROP COLUMN pattern;
+        PRAGMA user_version = 6";
+    file.execute_batch(older).unwrap();
+    drop(file);
+    let read_only = Store::open_existing(&path).unwrap();
+    assert_eq!(all(&read_only, &ann(), at(1)), [entry.clone()]);
+    drop(read_only);
+    let store = Store::open(&path).unwrap();
+    assert_eq!(all(&store, &ann(), at(1)), [entry.clone()]);
+    let keyed =
+        Key { text: "other".to_owned(), pattern: Some("${module}:x".to_owned()), ..entry.key.clone() };
+    let newer = ContextEntry::new("t", keyed, json!(2), Ttl::Forever, at(2)).with_module("m");
+    store.put(&ann(), &newer, at(2)).unwrap();
+    assert_eq!(all(&store, &ann(), at(3)).len(), 2);
+}

@@ -1,5 +1,5 @@
 //! Media on their way into a call: the parts, their labels for the model, and an input with notes instead of their
-//! bytes. The text of an inline item is moved out of the input and never copied.
+//! bytes. The text of an inline item is moved out of the input, and copied only if the caller shares the input.
 
 use std::fmt::Write as _;
 
@@ -49,6 +49,8 @@ pub fn attach(set: MediaSet, input: &mut ValidInput) -> AttachedMedia {
             (item.note.path.clone(), note(item.note.kind().map(MediaType::category), item.note.index))
         })
         .collect();
+    // Other holders keep a shared input, so its texts stay where they are.
+    let shared = input.if_shared();
     let mut texts = input.take_media(&notes).into_iter();
     for item in set.items {
         let (index, kind) = (item.note.index, item.note.kind());
@@ -56,6 +58,8 @@ pub fn attach(set: MediaSet, input: &mut ValidInput) -> AttachedMedia {
         let given = if item.note.is_inline() { texts.next().flatten() } else { None };
         match item.content {
             MediaContent::AsGiven(kind) => {
+                let text = || shared.as_ref()?.pointer(&format!("{}/data", item.note.path))?.as_str();
+                let given = given.or_else(|| text().map(str::to_owned));
                 let text = without_breaks(given.unwrap_or_default(), item.note.bytes);
                 attached.parts.push(MediaPart::new(index, kind, Bytes::from(text)));
             }
