@@ -8,12 +8,12 @@
 //!
 //! ```no_run
 //! use std::sync::Arc;
-//! use cogn_restate::{DurableWorker, ListenOptions, WorkerOffer, asked_to_end, listen, serve};
+//! use cogn_restate::{DurableWorker, ListenOptions, WorkerOffer, shutdown_signal, listen, serve};
 //!
 //! # async fn worker() -> Result<(), Box<dyn std::error::Error>> {
 //! let worker = Arc::new(DurableWorker::new(cogn::Runtime::from_env()?));
 //! let options = ListenOptions::at("127.0.0.1:9080".parse()?);
-//! serve(listen(&options)?, WorkerOffer::for_worker(&worker).endpoint, &options, asked_to_end()).await;
+//! serve(listen(&options)?, WorkerOffer::for_worker(&worker).endpoint, &options, shutdown_signal()).await;
 //! # Ok(())
 //! # }
 //! ```

@@ -357,22 +357,6 @@ async fn d_21_an_answer_that_is_not_json_is_no_bad_request() {
     assert_eq!(json_of(response).await["error"]["details"]["source"], "model");
 }
 
-// C-19: gateways compare risk words. A custom risk is none of them, and a gateway must not take it for `medium`.
-#[tokio::test]
-async fn c_19_a_custom_risk_is_unknown_to_gateways() {
-    let custom = r#"{"custom": "legal", "reason": "r"}"#;
-    let reply = ANSWER.concat().replace("\"low\"", custom);
-    let server = Server::start(&Script::free(&[&reply]), "both", roomy()).await;
-    let response = ask(&server, "application/json").send().await.unwrap();
-    let headers = response.headers().clone();
-    let envelope = json_of(response).await;
-    assert_eq!(envelope["meta"]["risk"]["custom"], "legal", "{envelope}");
-    assert_eq!(
-        (&headers["cogn-ok"], &headers["cogn-risk"]),
-        (&"true".parse().unwrap(), &"unknown".parse().unwrap())
-    );
-}
-
 /// An audit log that may be out of reach, and that has lost three records.
 #[derive(Default)]
 struct FarLog(AtomicBool);

@@ -351,7 +351,7 @@ pub(crate) fn read_usage(counts: &FrameValue<'_>) -> Result<Option<Usage>, Unrea
         written => written,
     };
     let details = ["completion_tokens_details", "output_tokens_details"];
-    let details = details.iter().find_map(|name| counts.get(*name));
+    let details = details.iter().find_map(|name| counts.get(name));
     let thoughts = details.map_or(0, |details| count(details, "reasoning_tokens"));
     let (hits, fills) = cached_tokens(counts);
     let usage = |written| Usage::new(read, written).with_thoughts(thoughts).with_cache(hits, fills);
@@ -361,7 +361,7 @@ pub(crate) fn read_usage(counts: &FrameValue<'_>) -> Result<Option<Usage>, Unrea
 /// Returns the number of input tokens read from and written to the service's cache, under any of its member names.
 fn cached_tokens(counts: &FrameValue<'_>) -> (u64, u64) {
     let details = ["prompt_tokens_details", "input_tokens_details"];
-    let details = || details.iter().filter_map(|name| counts.get(*name));
+    let details = || details.iter().filter_map(|name| counts.get(name));
     let most = |name: &str| details().map(|details| count(details, name)).max().unwrap_or(0);
     (most("cached_tokens").max(count(counts, "prompt_cache_hit_tokens")), most("cache_write_tokens"))
 }

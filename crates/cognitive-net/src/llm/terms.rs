@@ -188,8 +188,7 @@ impl OptionalFeature {
             }
             Self::CacheMark => call.has_stable_prefix,
             Self::ThinkingBudget | Self::Thinking => call.thinking.is_some(),
-            Self::Reasoning => offers(call) && terms.keeps(Self::Tools),
-            Self::EncryptedReasoning => offers(call) && terms.keeps(Self::Tools),
+            Self::Reasoning | Self::EncryptedReasoning => offers(call) && terms.keeps(Self::Tools),
             Self::ItemIds => !call.rounds.is_empty(),
             // After the first tool round the tools can no longer be dropped.
             Self::Tools => offers(call) && call.rounds.is_empty(),

@@ -1,7 +1,5 @@
 //! The call of a model: the advice after a failure, and the receipt's facts about it.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test, a panic is the report")]
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,6 +80,6 @@ fn d_05_a_service_that_ignored_its_schema_is_named_in_the_receipt() {
         });
         let envelope = ask(provider.with(|service| service.target = Some(SchemaTarget::Gemini)));
         let flag = &envelope["meta"]["provenance"]["schema_ignored"];
-        assert_eq!(flag == &json!(true), is_ignored, "{:.200}: {envelope}", reply);
+        assert_eq!(flag == &json!(true), is_ignored, "{reply:.200}: {envelope}");
     }
 }

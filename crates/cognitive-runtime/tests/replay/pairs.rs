@@ -437,7 +437,9 @@ impl PairCase {
         let found = check_log(&log);
         assert!(found.is_empty() || log.last().is_some_and(is_ruled), "{found:?}\n{}", self.about);
         let mut assembler = Assembler::with_strictness(self.modules.0["root"].strictness());
-        log.into_iter().for_each(|chunk| assembler.push(chunk));
+        for chunk in log {
+            assembler.push(chunk);
+        }
         let mut value = serde_json::to_value(assembler.finish()).unwrap();
         for member in ["streaming", "session_id"] {
             value.as_object_mut().unwrap().shift_remove(member);

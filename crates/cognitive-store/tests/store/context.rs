@@ -263,11 +263,11 @@ fn d_22_entries_of_before_the_key_patterns_are_kept() {
         PRAGMA user_version = 6";
     file.execute_batch(older).unwrap();
     drop(file);
-    let read_only = Store::open_existing(&path).unwrap();
-    assert_eq!(all(&read_only, &ann(), at(1)), [entry.clone()]);
+    let read_only = Store::open_existing(&path).unwrap().unwrap();
+    assert_eq!(all(&read_only, &ann(), at(1)), std::slice::from_ref(&entry));
     drop(read_only);
     let store = Store::open(&path).unwrap();
-    assert_eq!(all(&store, &ann(), at(1)), [entry.clone()]);
+    assert_eq!(all(&store, &ann(), at(1)), std::slice::from_ref(&entry));
     let keyed =
         Key { text: "other".to_owned(), pattern: Some("${module}:x".to_owned()), ..entry.key.clone() };
     let newer = ContextEntry::new("t", keyed, json!(2), Ttl::Forever, at(2)).with_module("m");

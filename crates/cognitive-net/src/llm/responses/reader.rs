@@ -41,12 +41,12 @@ pub(super) fn read(
             // Some gateways complete every response, and only its status says how it ended.
             let told = event.strip_prefix("response.").unwrap_or_default();
             let status = text_of(response, "/status").filter(|_| told == "completed").unwrap_or(told);
-            whole(response, status, reading, text)?;
+            read_response(response, status, reading, text)?;
             reading.closed = true;
         }
         // An answer that is not a stream has no events.
         "" if frame.get("output").is_some_and(|output| matches!(output, FrameValue::List(_))) => {
-            whole(frame, text_of(frame, "/status").unwrap_or_default(), reading, text)?;
+            read_response(frame, text_of(frame, "/status").unwrap_or_default(), reading, text)?;
         }
         // Other events repeat the items, are about tools of the service, or are from a later version of the API.
         _ => reading.name_model(response.and_then(|response| response.get("model"))),
@@ -107,7 +107,7 @@ fn keep(item: &FrameValue<'_>, reading: &mut Reading) {
 }
 
 /// Reads a whole response.
-fn whole(
+fn read_response(
     response: &FrameValue<'_>,
     status: &str,
     reading: &mut Reading,
@@ -132,7 +132,9 @@ fn whole(
         }
     }
     if reading.parts.is_empty() {
-        items.iter().for_each(|item| keep(item, reading));
+        for item in items {
+            keep(item, reading);
+        }
     }
     // A model that only comments has nothing else to say.
     if reading.sum.is_empty() && reading.calls.is_empty() {

@@ -149,7 +149,8 @@ fn a_response_that_is_not_done_is_no_answer() {
 
 /// A stream of these events.
 fn events(events: &[Value]) -> String {
-    events.iter().map(|event| format!("data: {event}\n\n")).collect()
+    let frames: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    frames.concat()
 }
 
 fn message(text: &str) -> Value {
@@ -220,7 +221,7 @@ fn a_model_that_reasons_may_be_silent_for_minutes() {
     let added =
         json!({ "type": "response.output_item.added", "output_index": 0, "item": { "type": "reasoning" } });
     let begun = |event: &Value| {
-        Reply::new("200 OK", "content-type: text/event-stream", &events(&[event.clone()]))
+        Reply::new("200 OK", "content-type: text/event-stream", &events(std::slice::from_ref(event)))
             .then(Then::Stall)
             .act()
     };
